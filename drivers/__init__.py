@@ -1,0 +1,1 @@
+"""The drivers: ports that touch the kernel, and decoders that turn bytes and edges into observations."""

@@ -1,0 +1,115 @@
+"""Opening and closing a séance: the same for every game that plays against the house.
+
+The croupier puts the posts in service and a director validates; with an automatic launcher the director does both (the
+law, electronic roulette, 1°). At the closing no stake is open, every player is paid out, and what nobody claimed goes
+to the orphans: the books of the séance balance to the cent.
+"""
+
+from games import posts as posts_
+from games.health import Health
+from games.health import refusals as health_refusals
+from games.posts import OrphanRecorded, Posts
+from games.refusals import Refusal
+from games.rules import Decision, Fact
+from games.seance import (
+    EMPTY_ROUNDS_TO_CLOSE,
+    LastRoundsAnnounced,
+    PostsPutInService,
+    Seance,
+    SeanceClosed,
+    SeanceOpened,
+    SeancePhase,
+    VerifyWheel,
+    lacks_role,
+    refuse,
+)
+from games.signals import AnnounceLast, CloseSeance, OpenSeance, PutPostsInService, Role
+from games.sitting import pay_out
+
+
+def decide_service(seance: Seance, order: PutPostsInService) -> Decision:
+    """The croupier puts the posts in service."""
+    if lacks_role(order, Role.CROUPIER, Role.DIRECTOR):
+        return refuse(order, Refusal.ROLE)
+    if seance.open:
+        return refuse(order, Refusal.SEANCE_OPEN)
+    if seance.in_service:
+        return refuse(order, Refusal.POSTS_IN_SERVICE)
+    return Decision(facts=(PostsPutInService(by=order.by),))
+
+
+def opening_refusals(seance: Seance, health: Health, *, croupier: bool, verify: bool) -> tuple[Refusal, ...]:
+    """Every reason why the séance cannot open now."""
+    if seance.open:
+        return (Refusal.SEANCE_OPEN,)
+    not_in_service = croupier and not seance.in_service
+    return (
+        *((Refusal.POSTS_NOT_IN_SERVICE,) if not_in_service else ()),
+        *health_refusals(health, verify=verify),
+    )
+
+
+def decide_opening(seance: Seance, health: Health, order: OpenSeance, *, croupier: bool, verify: bool) -> Decision:
+    """A director validates the opening."""
+    if lacks_role(order, Role.DIRECTOR):
+        return refuse(order, Refusal.ROLE)
+    if reasons := opening_refusals(seance, health, croupier=croupier, verify=verify):
+        return refuse(order, *reasons)
+    opened = SeanceOpened(seance=order.seance, by=order.by, rules_sha256=order.rules_sha256)
+    service = () if seance.in_service else (PostsPutInService(by=order.by),)
+    return Decision(facts=(*service, opened))
+
+
+def decide_last(seance: Seance, order: AnnounceLast, *, croupier: bool, round_number: int) -> Decision:
+    """The croupier or a director announces the three last rounds; with a launcher, the director."""
+    roles = (Role.CROUPIER, Role.DIRECTOR) if croupier else (Role.DIRECTOR,)
+    if lacks_role(order, *roles):
+        return refuse(order, Refusal.ROLE)
+    match seance.phase:
+        case SeancePhase.CLOSED:
+            return refuse(order, Refusal.SEANCE_CLOSED)
+        case SeancePhase.OPEN:
+            return Decision(facts=(LastRoundsAnnounced(by=order.by, after_round=round_number),))
+        case SeancePhase.LAST:
+            return refuse(order, Refusal.LAST_ANNOUNCED)
+        case SeancePhase.ENDED:
+            return refuse(order, Refusal.LAST_PLAYED)
+
+
+def decide_closing(seance: Seance, posts: Posts, order: CloseSeance, *, round_open: bool) -> Decision:
+    """A director validates the closing: last rounds played, or three empty ones, or no player left."""
+    if lacks_role(order, Role.DIRECTOR):
+        return refuse(order, Refusal.ROLE)
+    if not seance.open:
+        return refuse(order, Refusal.SEANCE_CLOSED)
+    if round_open:
+        return refuse(order, Refusal.ROUND_OPEN)
+    nobody = not posts.players() and seance.phase is SeancePhase.OPEN
+    if not (seance.phase is SeancePhase.ENDED or seance.empty >= EMPTY_ROUNDS_TO_CLOSE or nobody):
+        return refuse(order, Refusal.LAST_NOT_PLAYED)
+    return Decision(facts=_closing_facts(seance, posts, order), requests=(VerifyWheel(),))
+
+
+def _closing_facts(seance: Seance, posts: Posts, order: CloseSeance) -> tuple[Fact, ...]:
+    facts: list[Fact] = []
+    for number, player in posts.players():
+        paid = pay_out(posts, number, player)
+        posts = posts_.evolve(posts, paid)
+        facts.append(paid)
+    facts += [
+        OrphanRecorded(consignment=number, post=consignment.post, cents=consignment.cents)
+        for number, consignment in sorted(posts.consigned.items())
+    ]
+    moved = posts.total() - posts.at_opening
+    closed = SeanceClosed(
+        seance=seance.name,
+        by=order.by,
+        rounds=seance.rounds,
+        credited_cents=moved.credited,
+        staked_cents=moved.staked,
+        returned_cents=moved.returned,
+        won_cents=moved.won,
+        paid_out_cents=moved.paid_out,
+        orphaned_cents=sum(consignment.cents for consignment in posts.consigned.values()),
+    )
+    return (*facts, closed)
