@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from games.rules import Fact, Input
 from games.signals import PostRequest
@@ -34,6 +35,14 @@ class Letter:
 
     signal: Input
     done: Callable[[Outcome], None] | None = None
+
+
+class Door(Protocol):
+    """Where an input is let in."""
+
+    def put(self, signal: Input, done: Callable[[Outcome], None] | None = None) -> None:
+        """Take an input. Raises InboxFullError when there is no room for it."""
+        ...
 
 
 class InboxFullError(Exception):

@@ -136,7 +136,9 @@ def evolve(health: Health, fact: Fact) -> Health:
     """Fold a device's fact."""
     match fact:
         case DeviceLinkLost(device=device):
-            return replace(health, links_lost=health.links_lost | {device}, verified=False)
+            return replace(
+                health, links_lost=health.links_lost | {device}, verified=health.verified and device != "wheel"
+            )
         case DeviceLinkRestored(device=device):
             return replace(health, links_lost=health.links_lost - {device})
         case WheelFaultBegan(fault=fault, detail=detail):

@@ -15,6 +15,7 @@ from games.seance import (
     EMPTY_ROUNDS_TO_CLOSE,
     LastRoundsAnnounced,
     PostsPutInService,
+    PowerWheel,
     Seance,
     SeanceClosed,
     SeanceOpened,
@@ -27,9 +28,13 @@ from games.signals import AnnounceLast, CloseSeance, OpenSeance, PutPostsInServi
 from games.sitting import pay_out
 
 
-def decide_service(seance: Seance, order: PutPostsInService) -> Decision:
-    """The croupier puts the posts in service."""
-    if lacks_role(order, Role.CROUPIER, Role.DIRECTOR):
+def _conducting(croupier: bool) -> tuple[Role, ...]:
+    return (Role.CROUPIER, Role.DIRECTOR) if croupier else (Role.DIRECTOR,)
+
+
+def decide_service(seance: Seance, order: PutPostsInService, *, croupier: bool) -> Decision:
+    """The croupier puts the posts in service; with a launcher, the director."""
+    if lacks_role(order, *_conducting(croupier)):
         return refuse(order, Refusal.ROLE)
     if seance.open:
         return refuse(order, Refusal.SEANCE_OPEN)
@@ -57,13 +62,12 @@ def decide_opening(seance: Seance, health: Health, order: OpenSeance, *, croupie
         return refuse(order, *reasons)
     opened = SeanceOpened(seance=order.seance, by=order.by, rules_sha256=order.rules_sha256)
     service = () if seance.in_service else (PostsPutInService(by=order.by),)
-    return Decision(facts=(*service, opened))
+    return Decision(facts=(*service, opened), requests=(PowerWheel(on=True),))
 
 
 def decide_last(seance: Seance, order: AnnounceLast, *, croupier: bool, round_number: int) -> Decision:
     """The croupier or a director announces the three last rounds; with a launcher, the director."""
-    roles = (Role.CROUPIER, Role.DIRECTOR) if croupier else (Role.DIRECTOR,)
-    if lacks_role(order, *roles):
+    if lacks_role(order, *_conducting(croupier)):
         return refuse(order, Refusal.ROLE)
     match seance.phase:
         case SeancePhase.CLOSED:
@@ -87,7 +91,7 @@ def decide_closing(seance: Seance, posts: Posts, order: CloseSeance, *, round_op
     nobody = not posts.players() and seance.phase is SeancePhase.OPEN
     if not (seance.phase is SeancePhase.ENDED or seance.empty >= EMPTY_ROUNDS_TO_CLOSE or nobody):
         return refuse(order, Refusal.LAST_NOT_PLAYED)
-    return Decision(facts=_closing_facts(seance, posts, order), requests=(VerifyWheel(),))
+    return Decision(facts=_closing_facts(seance, posts, order), requests=(PowerWheel(on=False), VerifyWheel()))
 
 
 def _closing_facts(seance: Seance, posts: Posts, order: CloseSeance) -> tuple[Fact, ...]:
@@ -101,6 +105,7 @@ def _closing_facts(seance: Seance, posts: Posts, order: CloseSeance) -> tuple[Fa
         for number, consignment in sorted(posts.consigned.items())
     ]
     moved = posts.total() - posts.at_opening
+    orphaned = sum(consignment.cents for consignment in posts.consigned.values())
     closed = SeanceClosed(
         seance=seance.name,
         by=order.by,
@@ -109,7 +114,7 @@ def _closing_facts(seance: Seance, posts: Posts, order: CloseSeance) -> tuple[Fa
         staked_cents=moved.staked,
         returned_cents=moved.returned,
         won_cents=moved.won,
-        paid_out_cents=moved.paid_out,
-        orphaned_cents=sum(consignment.cents for consignment in posts.consigned.values()),
+        paid_out_cents=moved.paid_out + moved.consigned - orphaned,  # the desk also paid what was claimed in time
+        orphaned_cents=orphaned,
     )
     return (*facts, closed)

@@ -72,6 +72,13 @@ class Started(Input):
     unclean: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping(Input):
+    """The daemon was asked to stop in good order."""
+
+    boot: str
+
+
 class Lamp(StrEnum):
     """What a panel lamp shows."""
 

@@ -42,6 +42,14 @@ class TableStarted(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableStopped(Fact):
+    """The daemon stopped in good order: a journal that ends otherwise was cut short."""
+
+    KIND: ClassVar[str] = "fr.table.stopped.v1"
+    boot: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeySwitched(Fact):
     """A key switch of the panel was turned: its holder is, or is no longer, at the table."""
 
@@ -110,10 +118,21 @@ class VerifyWheel(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PowerWheel(Request):
+    """Switch the wheel on for a séance, or off."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seance:
-    """The séance's state. ``rounds`` counts the valid rounds of this séance, ``empty`` those in a row without stake."""
+    """The séance's state. ``rounds`` counts the valid rounds of this séance, ``empty`` those in a row without stake.
+
+    ``name`` is empty while none is open; ``last_name`` is that of the present or the last one.
+    """
 
     name: str = ""
+    last_name: str = ""
     phase: SeancePhase = SeancePhase.CLOSED
     in_service: bool = False
     keys_on: frozenset[str] = frozenset()
@@ -153,18 +172,28 @@ def round_closed(seance: Seance, round_number: int, *, staked: bool) -> Seance:
     return seance
 
 
+def round_voided(seance: Seance, *, staked: bool) -> Seance:
+    """A void round is played again and does not count; but one with stakes was not empty (article 31)."""
+    return replace(seance, empty=0) if staked else seance
+
+
 def evolve(seance: Seance, fact: Fact) -> Seance:
-    """Fold a fact of the séance. Rounds are counted by each game, with ``round_closed``."""
+    """Fold a fact of the séance. Rounds are counted by each game, with ``round_closed`` and ``round_voided``."""
     match fact:
         case KeySwitched(key=key, on=on):
             return replace(seance, keys_on=seance.keys_on | {key} if on else seance.keys_on - {key})
+        case TableStarted():
+            # Nobody is at the table until a key tells so again: the panel says at start how each stands.
+            return replace(seance, keys_on=frozenset())
         case PostsPutInService():
             return replace(seance, in_service=True)
         case SeanceOpened(seance=name):
-            return Seance(name=name, phase=SeancePhase.OPEN, in_service=True, keys_on=seance.keys_on)
+            return Seance(
+                name=name, last_name=name, phase=SeancePhase.OPEN, in_service=True, keys_on=seance.keys_on
+            )
         case LastRoundsAnnounced(after_round=after_round):
             return replace(seance, phase=SeancePhase.LAST, last_after=after_round, last_left=LAST_ROUNDS)
         case SeanceClosed():
-            return Seance(keys_on=seance.keys_on)
+            return Seance(last_name=seance.last_name, keys_on=seance.keys_on)
         case _:
             return seance

@@ -61,7 +61,9 @@ def hindrance(seance: Seance, posts: Posts, signal: PostRequest) -> Refusal | No
         return Refusal.POST_TAKEN if player else None
     if player is None:
         return Refusal.POST_FREE
-    return Refusal.SUSPENDED if player.suspended else None
+    if player.suspended:
+        return Refusal.SUSPENDED
+    return Refusal.AWAY if player.away and not isinstance(signal, ComeBack) else None
 
 
 def decide_request(
@@ -79,10 +81,7 @@ def decide_request(
         case CashOut():
             return _decide_cash_out(posts, signal)
         case StepAway(post=post, request=request):
-            player = posts.seated(post)
-            if player.away:
-                return refuse_request(signal, Refusal.AWAY)
-            return _step_away(post, request, player, absence_ms)
+            return _step_away(post, request, posts.seated(post), absence_ms)
         case ComeBack(post=post, request=request):
             player = posts.seated(post)
             if not player.away:
@@ -144,8 +143,10 @@ def decide_order(
             player = posts.player(number)
             if lacks_role(order, Role.DIRECTOR):
                 return refuse(order, Refusal.ROLE)
-            if player is None or player.suspended:
+            if player is None:
                 return refuse(order, Refusal.POST_FREE)
+            if player.suspended:
+                return refuse(order, Refusal.SUSPENDED)
             if player.away:
                 return refuse(order, Refusal.AWAY)
             return _step_away(number, "", player, absence_ms)

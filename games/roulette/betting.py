@@ -8,7 +8,7 @@ from games.money import Cents
 from games.posts import MinimumChosen, Player, StakesPlaced, StakesTakenBack
 from games.refusals import Refusal
 from games.roulette.announcements import AnnouncementFault, components
-from games.roulette.coup import Phase, RouletteState
+from games.roulette.coup import OPEN_PHASES, Phase, RouletteState
 from games.roulette.layout import refusal
 from games.roulette.rules import RouletteRules
 from games.rules import Decision
@@ -46,11 +46,9 @@ def decide(rules: RouletteRules, state: RouletteState, signal: Staking | TakeBac
 
 def _untimely(state: RouletteState, signal: Staking | TakeBack) -> Refusal | None:
     coup = state.coup
-    if coup.phase in (Phase.IDLE, Phase.HALTED):
-        return Refusal.ROUND_NONE
-    if signal.round != coup.round:
-        return Refusal.ROUND_OTHER
-    return None if coup.phase is Phase.BETTING else Refusal.STAKE_LATE
+    if coup.round and signal.round == coup.round:
+        return None if coup.phase is Phase.BETTING else Refusal.STAKE_LATE
+    return Refusal.ROUND_OTHER if coup.phase in OPEN_PHASES else Refusal.ROUND_NONE
 
 
 def _place(rules: RouletteRules, signal: Staking, player: Player, stakes: tuple[Stake, ...], origin: str) -> Decision:

@@ -120,6 +120,8 @@ def evolve(state: RouletteState, fact: Fact) -> RouletteState:
     )
     if isinstance(fact, RoundClosed):
         return _count_valid_round(state, fact)
+    if isinstance(fact, RoundVoided):
+        return replace(state, seance=seance_.round_voided(state.seance, staked=fact.cents > 0))
     return state
 
 

@@ -18,8 +18,8 @@ from games.roulette.announcements import announcement_names
 from games.roulette.coup import OPEN_PHASES, Phase, RouletteState, evolve
 from games.roulette.rules import Conduct, RouletteRules
 from games.roulette.settlement import voiding
-from games.rules import NOTHING, Decision, Fact, Input, Lamp, SetTimer, Started, TimerFired
-from games.seance import KeySwitched, SeancePhase, TableStarted, VerifyWheel, refuse
+from games.rules import NOTHING, Decision, Fact, Input, Lamp, SetTimer, Started, Stopping, TimerFired
+from games.seance import KeySwitched, SeancePhase, TableStarted, TableStopped, refuse
 from games.signals import (
     AnnounceLast,
     AttestPresence,
@@ -36,6 +36,7 @@ from games.signals import (
     DeclareIncident,
     EnterNumber,
     KeyTurned,
+    LinkRestored,
     NoteAbsence,
     OpenBetting,
     OpenSeance,
@@ -114,6 +115,8 @@ class Roulette:
                 return sitting.decide_order(state.seance, state.posts, signal, rules.absence_ms)
             case Started():
                 return self._decide_start(state, signal)
+            case Stopping(boot=boot):
+                return Decision(facts=(TableStopped(boot=boot),))
             case KeyTurned(key=key, on=on):
                 changed = (key in state.seance.keys_on) != on
                 return Decision(facts=(KeySwitched(key=key, on=on),)) if changed else NOTHING
@@ -124,16 +127,15 @@ class Roulette:
                 if not condition.facts:
                     return NOTHING
                 consequence = spin.decide_fault(rules, state, signal)
-                return Decision(
-                    facts=(*condition.facts, *consequence.facts),
-                    requests=(*condition.requests, *consequence.requests),
-                )
+                back = isinstance(signal, LinkRestored) and signal.device == "wheel" and self.round_closed(state)
+                wheel = incident.ready_wheel(state) if back else ()
+                return Decision(facts=(*condition.facts, *consequence.facts), requests=(*consequence.requests, *wheel))
 
     def _decide_order(self, state: RouletteState, order: Order) -> Decision:
         rules, croupier = self.rules, self.rules.conduct is Conduct.CROUPIER
         match order:
             case PutPostsInService():
-                return decide_service(state.seance, order)
+                return decide_service(state.seance, order, croupier=croupier)
             case OpenSeance():
                 verify = rules.verify_wheel
                 return decide_opening(state.seance, state.health, order, croupier=croupier, verify=verify)
@@ -169,7 +171,9 @@ class Roulette:
         elif coup.phase in (Phase.NO_MORE_BETS, Phase.VERIFYING):
             facts += spin.incident(state, "power_cut", hint=coup.detected).facts
         timers = sitting.absence_timers(state.posts, self.rules.absence_ms)
-        return Decision(facts=tuple(facts), requests=(*timers, VerifyWheel()))
+        closed = coup.phase not in (Phase.NO_MORE_BETS, Phase.VERIFYING, Phase.MANUAL)
+        wheel = incident.ready_wheel(state) if closed else ()
+        return Decision(facts=tuple(facts), requests=(*timers, *wheel))
 
     def _decide_button(self, state: RouletteState, signal: ButtonPressed) -> Decision:
         croupier = self.rules.conduct is Conduct.CROUPIER and signal.button not in DIRECTOR_BUTTONS
@@ -180,6 +184,8 @@ class Roulette:
         if person.badge.removeprefix("key:") not in state.seance.keys_on:
             return refuse(order, Refusal.KEY_OFF)
         if signal.button in ("dizaine", "unite"):
+            if state.coup.phase is not Phase.MANUAL:
+                return refuse(order, Refusal.NO_INCIDENT)
             return incident.dial(self.rules, state, signal.button)
         return self._decide_order(state, order)
 
@@ -243,7 +249,7 @@ def _order_of_button(state: RouletteState, pressed: ButtonPressed, by: Person) -
         case "rien-ne-va-plus":
             return CallNoMoreBets(at_us=at_us, by=by)
         case "confirmer":
-            pocket = coup.dialled or "0" if manual else coup.detected
+            pocket = coup.dialled if manual else coup.detected
             return (EnterNumber if manual else ConfirmNumber)(at_us=at_us, by=by, pocket=pocket)
         case "incident":
             return DeclareIncident(at_us=at_us, by=by, reason="bouton")

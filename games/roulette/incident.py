@@ -25,8 +25,8 @@ from games.roulette.layout import pockets
 from games.roulette.rules import Conduct, RouletteRules
 from games.roulette.settlement import settlement, voiding
 from games.roulette.spin import NUMBER_LIMIT, hindrances, incident, open_betting
-from games.rules import Decision, Fact, SetTimer
-from games.seance import lacks_role, refuse
+from games.rules import Decision, Fact, Request, SetTimer
+from games.seance import PowerWheel, VerifyWheel, lacks_role, refuse
 from games.signals import (
     AttestPresence,
     CallNoMoreBets,
@@ -117,7 +117,9 @@ def _confirm(rules: RouletteRules, state: RouletteState, order: ConfirmNumber) -
     if order.pocket != coup.detected:
         return refuse(order, Refusal.POCKET_DIFFERS)
     announced = NumberAnnounced(round=coup.round, pocket=coup.detected, by=order.by)
-    return Decision(facts=(announced, *settlement(rules, state.posts, coup.round, coup.detected)))
+    # A wheel whose link was lost and came back while the croupier looked could not be read in the open round.
+    wheel = ready_wheel(state) if rules.verify_wheel and not state.health.verified else ()
+    return Decision(facts=(announced, *settlement(rules, state.posts, coup.round, coup.detected)), requests=wheel)
 
 
 def _declare(rules: RouletteRules, state: RouletteState, order: DeclareIncident) -> Decision:
@@ -139,14 +141,15 @@ def _declare(rules: RouletteRules, state: RouletteState, order: DeclareIncident)
 
 def _enter(rules: RouletteRules, state: RouletteState, order: EnterNumber | VoidRound, entry: Entry) -> Decision:
     coup = state.coup
-    if coup.phase is not Phase.MANUAL or coup.incident is None:
-        return refuse(order, Refusal.NO_INCIDENT)
-    if entry.pocket and entry.pocket not in pockets(rules.wheel):
-        return refuse(order, Refusal.POCKET_UNKNOWN)
-    if isinstance(order, EnterNumber) and not coup.incident.number_allowed:
-        return refuse(order, Refusal.NUMBER_NOT_ALLOWED)
     if lacks_role(order, *_staff(rules)):
         return refuse(order, Refusal.ROLE)
+    if coup.phase is not Phase.MANUAL or coup.incident is None:
+        return refuse(order, Refusal.NO_INCIDENT)
+    if isinstance(order, EnterNumber):
+        if entry.pocket not in pockets(rules.wheel):
+            return refuse(order, Refusal.POCKET_UNKNOWN)
+        if not coup.incident.number_allowed:
+            return refuse(order, Refusal.NUMBER_NOT_ALLOWED)
     made = EntryMade(round=coup.round, pocket=entry.pocket, reason=entry.reason, by=entry.by)
     croupier, director = _witnesses(rules, state, entry)
     if rules.conduct is Conduct.CROUPIER and croupier is None:
@@ -196,16 +199,24 @@ def _restart(state: RouletteState, order: RestartGame) -> Decision:
         return refuse(order, Refusal.ROLE)
     if state.coup.phase is not Phase.HALTED:
         return refuse(order, Refusal.NOT_HALTED)
-    return Decision(facts=(GameRestarted(by=order.by),), requests=(ResetWheel(),))
+    return Decision(facts=(GameRestarted(by=order.by),), requests=(ResetWheel(), *ready_wheel(state)))
+
+
+def ready_wheel(state: RouletteState) -> tuple[Request, ...]:
+    """What makes the wheel ready again while no round is open: read its parameters, and switch it on for a séance."""
+    return (VerifyWheel(), PowerWheel(on=True)) if state.seance.open else (VerifyWheel(),)
 
 
 def dial(rules: RouletteRules, state: RouletteState, button: str) -> Decision:
-    """The panel's "dizaine" and "unite" buttons: 0, 10, 20, 30 (and 00), then the units.
+    """The panel's "dizaine" and "unite" buttons: the first press shows 0, then 0, 10, 20, 30 (and 00), and the units.
 
-    A number that the wheel does not have can be dialled on the way to another; it cannot be entered.
+    A number that the wheel does not have can be dialled on the way to another; it cannot be entered. Nor can nothing: a
+    stray press of "confirmer" must not enter a 0 that nobody dialled.
     """
-    dialled = state.coup.dialled or "0"
-    if button == "dizaine":
+    dialled = state.coup.dialled
+    if not dialled:
+        number = "0"
+    elif button == "dizaine":
         steps = ["0", "1", "2", "3"] + (["00"] if "00" in pockets(rules.wheel) else [])
         tens = "00" if dialled == "00" else dialled[0] if len(dialled) == 2 else "0"
         following = steps[(steps.index(tens) + 1) % len(steps)]

@@ -209,7 +209,8 @@ def incident(
 def decide_fault(rules: RouletteRules, state: RouletteState, signal: Input) -> Decision:
     """What a lost link or a wheel's fault does to the round that is open: ``signal`` began a condition."""
     coup = state.coup
-    if coup.phase not in (Phase.BETTING, Phase.NO_MORE_BETS):
+    contradicted = isinstance(signal, WheelFaultSeen) and signal.fault is WheelFaultKind.NUMBER_CONTRADICTED
+    if coup.phase not in (Phase.BETTING, Phase.NO_MORE_BETS) and not (contradicted and coup.phase is Phase.VERIFYING):
         return NOTHING
     match signal:
         case LinkLost(device="wheel", silent_ms=silent_ms):

@@ -1,0 +1,171 @@
+"""The tree on disk: tiles of 256 hashes (c2sp.org/tlog-tiles), and the right edge that goes on growing.
+
+    level 1    [ root of tile 0, root of tile 1, … ]        one hash stands for 256 entries
+    level 0    [ 256 leaf hashes ][ 256 leaf hashes ][ … partial: not stored, it follows from the last entries ]
+
+A full tile never changes. It is written once, in the commit that completes it, with its root beside it, so that the
+edge of a journal of any length is found again from at most 255 entries and 255 roots per level.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from controller.certify.faults import JournalFault
+from controller.certify.leaf import leaf_hash
+from controller.certify.tree import Frontier, fold
+
+TILE_HEIGHT = 8
+TILE_WIDTH = 1 << TILE_HEIGHT
+"""Hashes in a full tile."""
+
+HASH_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A full tile: number ``n`` of its level, the root over it, and its 256 hashes end to end."""
+
+    level: int
+    n: int
+    root: bytes
+    hashes: bytes
+
+
+class _Level:
+    """The partial tile at the right edge of one level."""
+
+    __slots__ = ("frontier", "hashes", "n")
+
+    def __init__(self, n: int, frontier: Frontier, hashes: bytearray) -> None:
+        self.n = n
+        self.frontier = frontier
+        self.hashes = hashes
+
+    def copy(self) -> "_Level":
+        return _Level(self.n, self.frontier.copy(), bytearray(self.hashes))
+
+
+class Edge:
+    """The right edge of the tree: the partial tile of each level, and the number of entries."""
+
+    __slots__ = ("_levels", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._levels: list[_Level] = []
+
+    @classmethod
+    def restore(cls, size: int, tail: Iterable[bytes], upper: Iterable[Iterable[bytes]]) -> Self:
+        """The edge after ``size`` entries.
+
+        ``tail`` are the leaf hashes that no full tile holds, ``upper`` for each level from 1 on the roots that no full
+        tile of that level holds, in order.
+        """
+        edge = cls()
+        edge.size = size
+        for level, hashes in enumerate([tail, *upper]):
+            edge._levels.append(_Level(size >> (TILE_HEIGHT * (level + 1)), Frontier(), bytearray()))
+            for node in hashes:
+                edge._levels[level].frontier.append(node)
+                edge._levels[level].hashes += node
+        return edge
+
+    def copy(self) -> "Edge":
+        """One that may grow by itself."""
+        other = Edge()
+        other.size = self.size
+        other._levels = [level.copy() for level in self._levels]
+        return other
+
+    def extend(self, hashes: Iterable[bytes]) -> list[Tile]:
+        """Append leaf hashes; the tiles that this completed, lower ones first."""
+        full: list[Tile] = []
+        for leaf in hashes:
+            self.size += 1
+            self._append(0, leaf, full)
+        return full
+
+    def _append(self, at: int, node: bytes, full: list[Tile]) -> None:
+        if at == len(self._levels):
+            self._levels.append(_Level(0, Frontier(), bytearray()))
+        level = self._levels[at]
+        level.frontier.append(node)
+        level.hashes += node
+        if level.frontier.size == TILE_WIDTH:
+            tile = Tile(at, level.n, level.frontier.root(), bytes(level.hashes))
+            full.append(tile)
+            self._levels[at] = _Level(level.n + 1, Frontier(), bytearray())
+            self._append(at + 1, tile.root, full)
+
+    def root(self) -> bytes:
+        """The root over all entries."""
+        return fold([node for level in reversed(self._levels) for node in level.frontier.nodes])
+
+
+def level_count(size: int) -> int:
+    """Levels that have at least one full tile when there are ``size`` entries."""
+    return max(0, (size.bit_length() - 1) // TILE_HEIGHT)
+
+
+def tile_roots(connection: sqlite3.Connection, level: int, start: int, stop: int) -> list[bytes]:
+    """The roots of the full tiles start to stop - 1 of a level. Raises JournalFault (E-JOURNAL-INCOMPLETE)."""
+    query = "SELECT root FROM tile WHERE level = ? AND n >= ? AND n < ? ORDER BY n"
+    roots = [root for (root,) in connection.execute(query, (level, start, stop))]
+    if len(roots) != stop - start:
+        raise JournalFault("E-JOURNAL-INCOMPLETE", f"tiles are missing at level {level} between {start} and {stop - 1}")
+    return roots
+
+
+def entries(connection: sqlite3.Connection, start: int, stop: int) -> list[bytes]:
+    """The leaves start to stop - 1. Raises JournalFault (E-JOURNAL-INCOMPLETE) that names the first one missing."""
+    query = "SELECT idx, leaf FROM log WHERE idx >= ? AND idx < ? ORDER BY idx"
+    rows = connection.execute(query, (start, stop)).fetchall()
+    if len(rows) != stop - start:
+        there = {idx for idx, _ in rows}
+        missing = next(index for index in range(start, stop) if index not in there)
+        raise JournalFault("E-JOURNAL-INCOMPLETE", f"entry {missing} is missing", missing)
+    return [leaf for _, leaf in rows]
+
+
+def restore_edge(connection: sqlite3.Connection, size: int, tail: Iterable[bytes]) -> Edge:
+    """The edge of a stored tree, given the hashes of the entries that no full tile holds.
+
+    Raises JournalFault (E-JOURNAL-INCOMPLETE).
+    """
+    upper = []
+    for level in range(1, level_count(size) + 1):
+        count = size >> (TILE_HEIGHT * level)
+        upper.append(tile_roots(connection, level - 1, count & -TILE_WIDTH, count))
+    return Edge.restore(size, tail, upper)
+
+
+def stored_subtree(connection: sqlite3.Connection, start: int, stop: int) -> bytes:
+    """The root over the entries start to stop - 1, a range that RFC 6962 splits off, read from tiles and last entries.
+
+    Raises JournalFault (E-JOURNAL-INCOMPLETE).
+    """
+    frontier = Frontier()
+    for level in range(level_count(stop - start), -1, -1):
+        height = TILE_HEIGHT * level
+        first = start + frontier.size
+        count = (stop - first) >> height
+        for node in _nodes(connection, level, first >> height, count):
+            frontier.append(node, height)
+    return frontier.root()
+
+
+def _nodes(connection: sqlite3.Connection, level: int, first: int, count: int) -> Iterator[bytes]:
+    """``count`` nodes of a level, each of which stands for 256^level entries."""
+    if level:
+        yield from tile_roots(connection, level - 1, first, first + count)
+    elif count:
+        query = "SELECT hashes FROM tile WHERE level = 0 AND n = ?"
+        tile = connection.execute(query, (first // TILE_WIDTH,)).fetchone()
+        if tile is None:
+            yield from map(leaf_hash, entries(connection, first, first + count))
+        else:
+            begin = first % TILE_WIDTH * HASH_BYTES
+            for at in range(begin, begin + count * HASH_BYTES, HASH_BYTES):
+                yield tile[0][at : at + HASH_BYTES]

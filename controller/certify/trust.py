@@ -1,0 +1,76 @@
+"""What in a journal's file may be believed, and why: the checks that a start and a full verification share.
+
+Nothing in the file is believed because it is in the file. A checkpoint is believed because the table's key signed it,
+the entries because their root is in a checkpoint, a snapshot because the key signed its digest.
+"""
+
+import sqlite3
+
+from controller.certify.checkpoint import Checkpoint, parse_checkpoint, snapshot_text
+from controller.certify.faults import JournalFault, NoteFault
+from controller.certify.note import Verifier, open_note
+
+
+def _signed_text(note: str, verifier: Verifier, what: str) -> str:
+    try:
+        return open_note(note, [verifier]).text
+    except NoteFault as fault:
+        if fault.code == "E-NOTE-UNSIGNED":
+            raise JournalFault("E-JOURNAL-KEY", f"{what} is not signed by {verifier.vkey}: {fault.detail}") from fault
+        raise JournalFault("E-JOURNAL-ALTERED", f"{what} was altered: {fault.detail}") from fault
+
+
+def open_checkpoint(size: int, note: str, verifier: Verifier) -> Checkpoint:
+    """The checkpoint that is kept under ``size``. Raises JournalFault: E-JOURNAL-ALTERED, E-JOURNAL-KEY."""
+    text = _signed_text(note, verifier, f"the checkpoint of {size} entries")
+    try:
+        checkpoint = parse_checkpoint(text)
+    except NoteFault as fault:
+        raise JournalFault("E-JOURNAL-ALTERED", f"the checkpoint of {size} entries: {fault.detail}") from fault
+    if checkpoint.origin != verifier.name:
+        raise JournalFault("E-JOURNAL-KEY", f"the checkpoint is one of {checkpoint.origin}, not of {verifier.name}")
+    if checkpoint.size != size:
+        raise JournalFault("E-JOURNAL-ALTERED", f"the checkpoint of {checkpoint.size} entries is kept under {size}")
+    return checkpoint
+
+
+def last_checkpoint(connection: sqlite3.Connection, verifier: Verifier) -> tuple[Checkpoint, str]:
+    """The newest checkpoint and its note.
+
+    Raises sqlite3.Error, and JournalFault: E-JOURNAL-UNSIGNED, -ALTERED, -KEY.
+    """
+    row = connection.execute("SELECT size, note FROM checkpoint ORDER BY size DESC LIMIT 1").fetchone()
+    if row is None:
+        raise JournalFault("E-JOURNAL-UNSIGNED", "the journal holds no checkpoint at all")
+    size, note = row
+    return open_checkpoint(size, note, verifier), note
+
+
+def check_bounds(connection: sqlite3.Connection, size: int) -> None:
+    """Compare the ends of every table with the signed ``size``.
+
+    Raises JournalFault: E-JOURNAL-ROLLED-BACK when entries are gone that were signed, delivered or cosigned;
+    E-JOURNAL-UNSIGNED when there are more than were signed; E-JOURNAL-ALTERED; and sqlite3.Error.
+    """
+    # Two questions, because SQLite finds either end at once, but both together only by going through everything.
+    (first,) = connection.execute("SELECT min(idx) FROM log").fetchone()
+    (last,) = connection.execute("SELECT max(idx) FROM log").fetchone()
+    count = 0 if last is None else last + 1
+    if first is not None and first < 0:
+        raise JournalFault("E-JOURNAL-ALTERED", f"there is an entry {first}, before the first one", first)
+    if count < size:
+        raise JournalFault("E-JOURNAL-ROLLED-BACK", f"{size} entries were signed, and {count} are left", count)
+    if count > size:
+        raise JournalFault("E-JOURNAL-UNSIGNED", f"{size} entries were signed, and there are {count}", size)
+    for table in ("cursor", "cosignature", "snapshot"):
+        (reached,) = connection.execute(f"SELECT max(size) FROM {table}").fetchone()
+        if reached is not None and reached > size:
+            detail = f"the journal ends at {size} entries, but its {table} table knows of {reached}"
+            raise JournalFault("E-JOURNAL-ROLLED-BACK", detail, size)
+
+
+def check_snapshot(size: int, body: bytes, note: str, verifier: Verifier) -> None:
+    """Whether the key signed this snapshot. Raises JournalFault: E-JOURNAL-ALTERED, E-JOURNAL-KEY."""
+    what = f"the snapshot at {size} entries"
+    if _signed_text(note, verifier, what) != snapshot_text(verifier.name, size, body):
+        raise JournalFault("E-JOURNAL-ALTERED", f"{what} is not the one that was signed")

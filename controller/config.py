@@ -1,0 +1,113 @@
+"""Reading a configuration: one TOML file, read once, refused whole with every mistake that it has."""
+
+import difflib
+import os
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from controller.config_faults import ConfigError, ConfigFault, short
+from controller.contradictions import contradictions
+from controller.options import Config
+
+PATHS = (("journal", "file"), ("journal", "key"), ("mqtt", "ca"), ("mqtt", "certificate"), ("mqtt", "key"))
+"""The options that name files: a relative one starts at the configuration's own folder."""
+
+
+def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Config:
+    """Read a configuration. Raises ConfigError with every mistake; ``overrides`` replaces sections' options."""
+    try:
+        with path.open("rb") as file:
+            document = tomllib.load(file)
+    except OSError as error:
+        raise ConfigError(path, [ConfigFault(str(path), "", f"cannot be read: {error.strerror}")]) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(path, [ConfigFault(str(path), "", f"is not TOML: {error}")]) from None
+    return parse(path, _merged(document, overrides or {}))
+
+
+def parse(path: Path, document: Mapping[str, Any]) -> Config:
+    """Check a document that was read from ``path``. Raises ConfigError."""
+    try:
+        config = Config.model_validate(_absolute(document, path.parent))
+    except ValidationError as error:
+        raise ConfigError(path, [_fault(detail) for detail in error.errors()]) from None
+    if faults := list(contradictions(config)):
+        raise ConfigError(path, faults)
+    return config
+
+
+def _merged(document: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(document)
+    for name, value in overrides.items():
+        below = merged.get(name)
+        merged[name] = _merged(below, value) if isinstance(below, dict) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _absolute(document: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Paths in a configuration start at its own folder."""
+    absolute = {name: dict(section) if isinstance(section, dict) else section for name, section in document.items()}
+    for section, option in PATHS:
+        value = absolute.get(section, {}).get(option) if isinstance(absolute.get(section), dict) else None
+        if isinstance(value, str) and not value.startswith("credential:"):
+            absolute[section][option] = str(folder / value)
+    return absolute
+
+
+# ── Mistakes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _fault(detail: ErrorDetails) -> ConfigFault:
+    key = ".".join(str(part + 1) if isinstance(part, int) else part for part in detail["loc"])
+    match detail["type"]:
+        case "extra_forbidden":
+            return ConfigFault(key, short(detail["input"]), f"unknown option{_nearest(detail['loc'])}")
+        case "missing":
+            return ConfigFault(key, "", f"is missing: {_description(detail['loc'])}")
+        case _:
+            return ConfigFault(key, short(detail["input"]), detail["msg"].removeprefix("Value error, "))
+
+
+def _section(loc: tuple[int | str, ...]) -> type[BaseModel] | None:
+    """The model of the section in which an option stands."""
+    model: Any = Config
+    for part in loc[:-1]:
+        if isinstance(part, int):
+            continue
+        field = model.model_fields.get(part) if isinstance(model, type) and issubclass(model, BaseModel) else None
+        if field is None:
+            return None
+        model = _model_in(field.annotation)
+    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
+
+
+def _model_in(annotation: Any) -> Any:
+    if typing.get_origin(annotation) in (list, typing.Union, types.UnionType):
+        return next((arm for arm in typing.get_args(annotation) if arm is not type(None)), None)
+    return annotation
+
+
+def _nearest(loc: tuple[int | str, ...]) -> str:
+    section = _section(loc)
+    near = difflib.get_close_matches(str(loc[-1]), section.model_fields if section else [], n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _description(loc: tuple[int | str, ...]) -> str:
+    section = _section(loc)
+    field = section.model_fields.get(str(loc[-1])) if section else None
+    return (field.description if field else None) or "a section that every table needs"
+
+
+def credential(key: str) -> Path:
+    """The file of a key option. Raises KeyError when a systemd credential is named outside systemd."""
+    if key.startswith("credential:"):
+        return Path(os.environ["CREDENTIALS_DIRECTORY"]) / key.removeprefix("credential:")
+    return Path(key)

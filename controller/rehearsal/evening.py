@@ -1,0 +1,219 @@
+"""One evening at a table: the séance opens, players come and stake, incidents are settled, the last three are played.
+
+The same evening runs on a broker in memory under virtual time (``tablectl simulate``) and on a real broker with a real
+pseudo-terminal (``tablectl demo``): only the buses and the croupier's hands differ.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from controller.delivery.bus import Bus, Message
+from controller.delivery.topics import Topics
+from controller.rehearsal.players import PlayerTwin
+from controller.rehearsal.staff import CREDIT_CENTS, StaffTwin
+
+THINK_S = 1.0
+"""What a person needs to see, decide and act."""
+
+REPEAT_S = 20.0
+"""After which a person whose order was refused tries again."""
+
+
+class Hands(Protocol):
+    """What the croupier touches."""
+
+    def press(self, button: str) -> None:
+        """Press a button of the panel."""
+        ...
+
+    def turn(self, key: str, on: bool) -> None:
+        """Turn a key switch."""
+        ...
+
+    def spin(self) -> None:
+        """Launch the ball against the rotor."""
+        ...
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the evening has seen, for its summary."""
+
+    rounds: int = 0
+    voids: int = 0
+    staked: int = 0
+    returned: int = 0
+    won: int = 0
+    incidents: dict[str, int] = field(default_factory=dict)
+    closed: bool = False
+
+
+class PostClient:
+    """A player's post on its own connection."""
+
+    def __init__(self, player: PlayerTwin, bus: Bus, topics: Topics) -> None:
+        self.player = player
+        self._bus = bus
+        self._topics = topics
+        bus.attach(self, [topics.display, topics.post_out(player.post)])
+
+    def on_message(self, message: Message) -> None:
+        """The board, or an answer."""
+        if message.topic == self._topics.display:
+            self._send(self.player.on_display(json.loads(message.payload)))
+        else:
+            self._send(self.player.on_answer(message.payload))
+
+    def on_connected(self) -> None:
+        """Nothing to do: the retained board comes by itself."""
+
+    def on_disconnected(self) -> None:
+        """Wait for the connection."""
+
+    def _send(self, requests: list[bytes]) -> None:
+        for request in requests:
+            self._bus.publish(Message(self._topics.post_in(self.player.post), request))
+
+
+class Evening:
+    """The staff on its own connection, and the course of the evening. ``finished`` is set when the séance is closed."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        topics: Topics,
+        staff: StaffTwin,
+        *,
+        coups: int,
+        hands: Hands | None,
+        speed: float = 1.0,
+        on_event: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    ) -> None:
+        """``coups`` valid rounds are played, or play goes on for ever when it is 0; ``hands`` are the croupier's."""
+        self._bus = bus
+        self._topics = topics
+        self._staff = staff
+        self._coups = coups
+        self._hands = hands
+        self._speed = speed
+        self._on_event = on_event
+        self._board: Mapping[str, Any] = {}
+        self._acted: tuple[Any, ...] = ()
+        self.seen = Seen()
+        self.finished = asyncio.Event()
+        bus.attach(self, [topics.display, topics.reply, topics.event])
+
+    @property
+    def refused(self) -> list[dict[str, Any]]:
+        """The orders that were refused, with the answers."""
+        return self._staff.refused
+
+    def on_connected(self) -> None:
+        """Take up an order whose answer was lost."""
+        self._publish(self._staff.again())
+
+    def on_disconnected(self) -> None:
+        """Wait for the connection."""
+
+    def on_message(self, message: Message) -> None:
+        """The board, an answer to an order, or a certified fact."""
+        match message.topic:
+            case self._topics.display:
+                self._board = json.loads(message.payload)
+                self._consider()
+            case self._topics.reply:
+                refused = len(self._staff.refused)
+                self._publish(self._staff.on_reply(message.payload))
+                if len(self._staff.refused) > refused:
+                    asyncio.get_running_loop().call_later(REPEAT_S / self._speed, self._act)
+            case _:
+                self._witness(json.loads(message.payload))
+
+    def _publish(self, commands: list[bytes]) -> None:
+        for command in commands:
+            self._bus.publish(Message(self._topics.command, command, expiry_s=30))
+
+    def _order(self, role: str, verb: str, **arguments: object) -> None:
+        if not self._staff.wants(verb):
+            self._publish(self._staff.order(role, verb, **arguments))
+
+    # ── What the staff sees happen ────────────────────────────────────────────────────────────────────────────────────
+
+    def _witness(self, entry: Mapping[str, Any]) -> None:
+        data, seen = entry["data"], self.seen
+        match entry["type"]:
+            case "fr.table.player.sat.v1":
+                self._publish(self._staff.order("cashier", "post.credit", post=data["post"], cents=CREDIT_CENTS))
+            case "fr.roulette.round.closed.v1":
+                seen.rounds += 1
+                seen.staked += data["staked"]
+                seen.returned += data["returned"]
+                seen.won += data["won"]
+            case "fr.roulette.round.voided.v1":
+                seen.voids += 1
+            case "fr.roulette.incident.declared.v1":
+                seen.incidents[data["cause"]] = seen.incidents.get(data["cause"], 0) + 1
+                self._later(self._settle_incident, data)
+            case "fr.table.seance.closed.v1":
+                seen.closed = True
+                self.finished.set()
+        self._on_event(entry)
+
+    def _settle_incident(self, declared: Mapping[str, Any]) -> None:
+        """Read the number where it may count, else void the round."""
+        role = "croupier" if self._hands else "director"
+        if declared["number_allowed"] and declared["hint"]:
+            self._order(role, "number.enter", pocket=declared["hint"])
+        elif declared["round"]:
+            self._order(role, "round.void", reason=declared["cause"])
+        if self._hands:
+            self._order("director", "presence.attest")
+
+    # ── What the board makes them do ──────────────────────────────────────────────────────────────────────────────────
+
+    def _consider(self) -> None:
+        board = self._board
+        now = (board["seance"], board["seance_phase"], board["round"], board["phase"], self.seen.closed)
+        if now == self._acted:
+            return
+        self._acted = now
+        self._later(self._act)
+
+    def _later(self, act: Callable[..., None], *arguments: Any) -> None:
+        asyncio.get_running_loop().call_later(THINK_S / self._speed, act, *arguments)
+
+    def _act(self) -> None:
+        board = self._board
+        if self.seen.closed:
+            return
+        match board["seance_phase"]:
+            case "closed":
+                self._open()
+            case "ended":
+                self._order("director", "seance.close")
+            case "open" if self._coups and self.seen.rounds >= self._coups - 3 and board["phase"] == "idle":
+                self._order("director", "last.announce")
+        if board["phase"] == "halted":
+            self._order("director", "game.restart")
+        if self._hands and board["seance_phase"] in ("open", "last"):
+            self._conduct(self._hands)
+
+    def _open(self) -> None:
+        if self._hands:
+            self._hands.turn("croupier", on=True)
+            self._later(self._hands.press, "mise-en-service")
+            self._later(self._later, self._order, "director", "seance.open")
+        else:
+            self._order("director", "seance.open")
+
+    def _conduct(self, hands: Hands) -> None:
+        match self._board["phase"]:
+            case "idle":
+                hands.press("faites-vos-jeux")
+            case "betting":
+                self._later(hands.spin)
+            case "verifying":
+                hands.press("confirmer")
