@@ -235,3 +235,7 @@ async def _hardware(config: Config, clock: Clock, stack: AsyncExitStack) -> Hard
     lines |= {name: InputLine(bcm=pin) for name, pin in panel.keys.items()}
     outputs = GpioOutputs(panel.lamps, factory) if panel.lamps else None
     return Hardware(open_line=open_line, inputs=GpioInputs(lines, factory), outputs=outputs)
+
+
+if __name__ == "__main__":
+    main()

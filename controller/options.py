@@ -139,6 +139,13 @@ class MirrorSection(_Section):
     vkey: str = Field(description="Its verifier key (type 0x04).")
 
 
+class RehearsalSection(_Section):
+    """How ``tablectl demo`` plays this table with twins."""
+
+    broker: str = Field(default="iotcore", description='"iotcore" (by pip), or the path of a mosquitto to run instead.')
+    speed: int = Field(default=8, ge=1, le=60, description="How many times faster than life.")
+
+
 class PersonSection(_Section):
     """A person who may sign orders."""
 
@@ -159,6 +166,7 @@ class Config(_Section):
     mqtt: MqttSection
     panel: PanelSection = Field(default_factory=PanelSection)
     mirror: MirrorSection | None = None
+    rehearsal: RehearsalSection = Field(default_factory=RehearsalSection)
     person: list[PersonSection] = Field(default_factory=list)
 
     @property

@@ -18,7 +18,8 @@ import sys
 import tomllib
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any, NewType, get_args, get_origin
@@ -124,7 +125,7 @@ def codes() -> Pages:
         "What `tablectl explain CODE` says, for every code that a person may meet at a table.\n",
     ]
     for code, entry in catalogue().items():
-        ends = "" if entry.exit is None else f" Ends the program with status {entry.exit}."
+        ends = "" if entry.exit is None else f" A command that meets it ends with status {entry.exit}."
         lines += [
             f"## {code}\n",
             f"**{entry.title_fr}.** {entry.means_fr} *À faire :* {entry.do_fr}\n",
@@ -199,20 +200,49 @@ def fact_types() -> list[type[Any]]:
     return sorted(living, key=lambda fact: fact.KIND)
 
 
+def parts_of(kind: Any) -> Iterator[Any]:
+    """The enumerations and records that a field's type is made of."""
+    if isinstance(kind, type) and (issubclass(kind, Enum) or is_dataclass(kind)):
+        yield kind
+    for inner in get_args(kind):
+        yield from parts_of(inner)
+
+
+def _fields_table(record: type[Any]) -> list[str]:
+    rows = [f"| {field.name} | {type_name(field.type)} |" for field in fields(record)]
+    return ["| field | type |", "|---|---|", *rows, ""] if rows else []
+
+
+def _explained(documented: type[Any]) -> str:
+    return cleandoc(documented.__doc__ or "").replace("``", "`") + "\n"
+
+
+def _records(roots: list[type[Any]]) -> list[type[Any]]:
+    """The records and enumerations below the fields of some records, by name."""
+    found: dict[str, type[Any]] = {}
+    waiting = [part for root in roots for field in fields(root) for part in parts_of(field.type)]
+    while waiting:
+        part = waiting.pop()
+        if part.__name__ not in found:
+            found[part.__name__] = part
+            waiting += [] if issubclass(part, Enum) else [one for field in fields(part) for one in parts_of(field.type)]
+    return [found[name] for name in sorted(found)]
+
+
 def facts() -> Pages:
-    """``facts.md``: every kind of fact with its fields."""
+    """``facts.md``: every kind of fact with its fields, then what the fields are made of."""
     lines = [
         "# Facts\n",
         "What the journal holds: each entry's `type` is one of these, and its `data` has these fields. Money is an",
         "integer number of cents.\n",
     ]
     for fact in fact_types():
-        lines += [f"## {fact.KIND}\n", cleandoc(fact.__doc__ or ""), ""]
-        if fields(fact):
-            lines += ["| field | type |", "|---|---|"]
-        for field in fields(fact):
-            lines.append(f"| {field.name} | {type_name(field.type)} |")
-        lines.append("")
+        lines += [f"## {fact.KIND}\n", _explained(fact), *_fields_table(fact)]
+    lines += ["# What the fields are made of\n"]
+    for part in _records(fact_types()):
+        lines += [f"## {part.__name__}\n", _explained(part)]
+        values = ", ".join(f"`{member.value}`" for member in part) if issubclass(part, Enum) else ""
+        lines += [f"One of: {values}.\n"] if values else _fields_table(part)
     return {DOCS / "facts.md": MADE.format(source="the fact classes of games/") + "\n".join(lines)}
 
 
@@ -257,7 +287,7 @@ def main(arguments: list[str]) -> int:
     """Make the pages named, or check them. The status is 1 when --check finds one out of date."""
     parser = argparse.ArgumentParser(description="Write the documents that are made from the code.")
     parser.add_argument("--check", action="store_true", help="write nothing, name what is out of date")
-    parser.add_argument("page", nargs="*", choices=[*PAGES, []], help="all of them unless named")
+    parser.add_argument("page", nargs="*", choices=[*PAGES, []], metavar="page", help=f"some of: {', '.join(PAGES)}")
     options = parser.parse_args(arguments)
     os.environ |= SAME_EVERYWHERE
     names = options.page or list(PAGES)

@@ -46,6 +46,9 @@ STEPS = {
 }
 """Within one spin number: the states that may follow a state without being repeated first."""
 
+NO_NUMBER = "  "
+"""Field WW before the first number since power-on."""
+
 IN_PLAY = (BETS, RIM, SLOWED)
 """The states of a spin that has no number so far."""
 
@@ -239,10 +242,11 @@ class SpinWatch:
         return owner if fell and owner in awaited and line.number.strip() in self._pockets else None
 
     def _discontinuity(self, last: StatusLine, line: StatusLine, at_us: int) -> list[Input]:
-        """A spin number that neither stayed nor went on by one: the wheel was off, or played unseen."""
-        if _is_near(last, line):
+        """A spin number that neither stayed nor went on by one, or a number forgotten: it was off, or played unseen."""
+        forgot = line.number == NO_NUMBER and last.number != NO_NUMBER
+        if _is_near(last, line) and not forgot:
             return []
-        went = "was switched off and on" if line.spin < last.spin else "played unseen"
+        went = "was switched off and on" if forgot or line.spin < last.spin else "played unseen"
         detail = f"the wheel {went}: spin {last.spin:03d} was the last one heard, now it is {line.spin:03d}"
         kind, lasted_ms = WheelFaultKind.STOPPED, (at_us - self._last_us) // 1_000
         return [

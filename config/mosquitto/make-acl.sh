@@ -26,6 +26,16 @@ site=$1
 shift
 printf '%s\n' "$site" | grep -Eq "$name" || fail "'$site' cannot be a site's topic level"
 
+seen=' mirror desk '
+for entry in "$@"; do
+    table=${entry%:*}
+    printf '%s\n' "$entry" | grep -Eq ':[1-9][0-9]{0,2}$' || fail "'$entry' is not TABLE:POSTS, with 1 to 999 posts"
+    printf '%s\n' "$table" | grep -Eq "$name" || fail "'$table' cannot be a table's topic level"
+    printf '%s\n' "$table" | grep -Eq -- '-p[0-9]+$' && fail "'$table' reads like the name of a post"
+    case $seen in *" $table "*) fail "'$table' is taken" ;; esac
+    seen="$seen$table "
+done
+
 cat <<END
 # Written by make-acl.sh $site $*
 # Do not edit: run it again. mosquitto reads it anew on SIGHUP.
@@ -45,8 +55,6 @@ END
 for entry in "$@"; do
     table=${entry%:*}
     posts=${entry##*:}
-    printf '%s\n' "$table" | grep -Eq "$name" || fail "'$table' cannot be a table's topic level"
-    printf '%s\n' "$posts" | grep -Eq '^([1-9]|[1-9][0-9]|[1-9][0-9][0-9])$' || fail "'$entry' is not TABLE:POSTS"
     root="casino/v1/$site/table/$table"
     cat <<END
 

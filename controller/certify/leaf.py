@@ -51,7 +51,7 @@ _LONG_NUMBER = b"0" * 16
 LEAF_PATTERN = re.compile(
     rb'\{"boot":"([0-9a-f]{16})","data":(\{.*\}),"id":"(0|[1-9][0-9]{0,18})","mono":"(0|[1-9][0-9]{0,18})",'
     rb'"prev":"([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)",(?:"seance":"([A-Za-z0-9._-]{1,64})",)?'
-    rb'"source":"([A-Za-z0-9./_-]{3,})","specversion":"1.0",'
+    rb'"source":"([A-Za-z0-9./_-]{3,})","specversion":"1\.0",'
     rb'"time":"([0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\.[0-9]{3}Z)",'
     rb'"tq":"(ntp|rtc|free)","type":"([a-z0-9_.]{3,})"\}',
     re.DOTALL,
@@ -65,7 +65,7 @@ def _refuse_float(number: str) -> None:
     raise LeafFault("E-LEAF-VALUE", f"the data holds {number[:40]}; a leaf has no place for floating point")
 
 
-_decode = json.JSONDecoder(parse_float=_refuse_float, parse_constant=_refuse_float).decode
+_decode = json.JSONDecoder(parse_float=_refuse_float, parse_constant=_refuse_float).raw_decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +148,27 @@ def _check_unicode(text: str) -> None:
 def check_data(texts: Sequence[str]) -> None:
     """Check that each text is a JSON object in canonical form. Raises LeafFault (E-LEAF-DATA, E-LEAF-VALUE).
 
-    All are read and spelled again in one go, which is three times as fast as one by one.
+    All are spelled again in one go, which is faster than one by one. It is as strict: each text was read as one object,
+    and no object's text is the beginning of another's.
     """
+    values = [_object_of(text) for text in texts]
     joined = f"[{','.join(texts)}]"
-    values = _parse(joined)
     if _is_suspect(joined) or any(text.count("{") + text.count("[") > DEPTH_BOUND for text in texts):
         for value in values:
             canonical(value)
-    if _encode(values) != joined or len(values) != len(texts):
-        _name_culprit(texts)
-    if not all(type(value) is dict for value in values):
-        raise LeafFault("E-LEAF-DATA", "the data of a leaf must be a JSON object")
+    if _encode(values) != joined:
+        culprit = next(text for text, value in zip(texts, values, strict=True) if _encode(value) != text)
+        raise LeafFault("E-LEAF-DATA", f"this data is not in canonical form: {culprit[:200]}")
+
+
+def _object_of(text: str) -> object:
+    try:
+        value, end = _decode(text)
+    except (ValueError, RecursionError) as error:
+        raise LeafFault("E-LEAF-DATA", f"the data is not JSON: {error}") from error
+    if type(value) is not dict or end != len(text):
+        raise LeafFault("E-LEAF-DATA", f"the data of a leaf must be one JSON object: {text[:200]}")
+    return value
 
 
 def _is_suspect(text: str) -> bool:

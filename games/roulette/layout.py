@@ -271,7 +271,7 @@ def _refuse_mix(bet: Bet, wheel: Wheel) -> None:
 
 
 def requires_even_cents(bet: Bet, wheel: Wheel) -> bool:
-    """Whether half of a stake on ``bet`` may have to be paid or returned, so that it must be even (regulation 10.8).
+    """Whether half of a stake on ``bet`` may come to be paid or returned, so that it must be even (notes, 10.8).
 
     Raises ValueError when the bet is not of this wheel's layout.
     """
@@ -288,11 +288,12 @@ def refusal(
     roulette). Maxima are multiples of the table minimum and hold for his whole stake on the bet.
     Raises ValueError when the bet is not of this wheel's layout.
     """
+    even_only = requires_even_cents(bet, wheel)
     if cents <= 0:
         return StakeFault.NOT_POSITIVE
     if cents < max(minimum_cents, table_minimum_cents):
         return StakeFault.BELOW_MINIMUM
-    if requires_even_cents(bet, wheel) and cents % 2:
+    if even_only and cents % 2:
         return StakeFault.NOT_EVEN
     if already_cents + cents > bet.max_stake(table_minimum_cents):
         return StakeFault.ABOVE_MAXIMUM

@@ -121,7 +121,7 @@ def test_good_request_of_every_verb_is_permitted_and_understood(verb: str) -> No
 
 
 @given(verb=st.sampled_from(VERBS), data=st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_request_with_one_odd_field_is_permitted_exactly_when_it_is_understood(verb: str, data: st.DataObject) -> None:
     message = {"id": "a1", "do": verb, **GOOD[verb]}
     name = data.draw(st.sampled_from([*message, "post", "cents"]))

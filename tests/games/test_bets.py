@@ -191,7 +191,7 @@ def test_bet_of_one_wheel_at_the_other_is_never_judged_nor_paid(bet: Bet, data: 
     with pytest.raises(ValueError, match="rules never mix"):
         requires_even_cents(bet, other)
     with pytest.raises(ValueError, match="rules never mix"):
-        refusal(bet, Cents(200), Cents(100), Cents(0), Cents(100), other)
+        refusal(bet, Cents(0), Cents(100), Cents(0), Cents(100), other)
 
 
 # ── Limits ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -225,6 +225,14 @@ def test_refusal_of_any_stake_gives_the_first_rule_it_breaks(bet: Bet, minimum: 
         (already + cents > maximum, StakeFault.ABOVE_MAXIMUM),
     ]
     assert fault == next((reason for is_broken, reason in broken if is_broken), None)
+
+
+@BOTH
+def test_refusal_of_odd_cents_meets_exactly_the_bets_that_may_be_halved(wheel: Wheel) -> None:
+    for bet in layout(wheel).values():
+        odd = StakeFault.NOT_EVEN if may_be_halved(bet) else None
+        faults = [refusal(bet, Cents(cents), Cents(100), Cents(0), Cents(100), wheel) for cents in range(100, 106)]
+        assert faults == [None, odd, None, odd, None, odd], bet.name
 
 
 @given(any_bet, minima, st.data())

@@ -159,3 +159,11 @@ def test_page_that_nothing_makes_any_more_is_noticed_and_removed(one_page: Path)
     make_docs.main([])
     assert not stray.exists()
     assert one_page.exists()
+
+
+def test_facts_page_explains_what_the_fields_are_made_of() -> None:
+    text = page(make_docs.facts())
+    assert "\n## Direction\n" in text
+    assert "One of: `clockwise`, `counterclockwise`." in text
+    assert "\n## Person\n" in text
+    assert "| role | Role |" in text

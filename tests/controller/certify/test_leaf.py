@@ -1,7 +1,6 @@
 """The canonical form, against ``rfc8785``; leaves as CloudEvents; and everything that is not a leaf."""
 
 import json
-from base64 import b64encode
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -121,7 +120,7 @@ def test_data_in_any_other_spelling_is_refused_wherever_it_stands(text: str) -> 
 
 
 def test_data_in_two_halves_that_fit_each_other_is_refused() -> None:
-    with pytest.raises(LeafFault, match="not in canonical form|not JSON"):
+    with pytest.raises(LeafFault, match="must be one JSON object"):
         check_data(['{"a":1},{"b":[1', "2]}"])
 
 
@@ -129,7 +128,7 @@ def test_leaf_of_a_known_record_is_this_golden_text() -> None:
     assert build_leaf(412, bytes(range(32)), RECORD, STAMP).decode() == (
         '{"boot":"9f1c0b7e52d3a844","data":{"cents":250,"on":"straight:17"},"id":"412","mono":"123456789",'
         '"prev":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=","seance":"2026-11-30-1",'
-        '"source":"casino.example/table/t07/1","specversion":"1.0","time":"2026-11-30T22:35:03.123Z","tq":"ntp",'
+        '"source":"casino.example/table/t07/1","specversion":"1.0","time":"2026-11-30T21:15:03.123Z","tq":"ntp",'
         '"type":"fr.table.bet.placed.v1"}'
     )
 
@@ -227,18 +226,16 @@ def test_every_byte_of_a_leaf_when_flipped_gives_another_leaf_or_none() -> None:
         (b'"id":"412"', b'"id":"0412"'),
         (b'"id":"412"', b'"id":412'),
         (b'"specversion":"1.0"', b'"specversion":"1.1"'),
-        (b"2026-11-30T22", b"2026-13-30T22"),
+        (b"2026-11-30T21", b"2026-13-30T21"),
         (b'"boot"', b' "boot"'),
         (b',"tq":"ntp"', b""),
         (b'"type"', b'"x":1,"type"'),
-        (b'HR4fIA=="', b'HR4fIB=="'),
+        (b'GxwdHh8="', b'GxwdHh9="'),
     ],
 )
 def test_leaf_in_a_form_that_is_only_nearly_right_is_refused(change: tuple[bytes, bytes]) -> None:
-    leaf = build_leaf(412, bytes(range(1, 33)), RECORD, STAMP)
-    leaf = leaf.replace(b64encode(bytes(range(1, 33))), b64encode(bytes(range(1, 33))))
+    leaf = build_leaf(412, bytes(range(32)), RECORD, STAMP)
     altered = leaf.replace(*change)
-    assert altered != leaf or change[0].startswith(b"HR4f")
-    if altered != leaf:
-        with pytest.raises(LeafFault):
-            parse_leaf(altered)
+    assert altered != leaf
+    with pytest.raises(LeafFault):
+        parse_leaf(altered)

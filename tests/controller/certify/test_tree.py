@@ -11,6 +11,7 @@ from controller.certify.tree import (
     Frontier,
     consistency_proof,
     inclusion_proof,
+    node_hash,
     root_of,
     subtrees_of,
     verify_consistency,
@@ -115,16 +116,41 @@ def test_inclusion_proof_of_ours_is_accepted_by_pymerkle(oracle: pymerkle.Inmemo
         pymerkle.verify_inclusion(HASHES[index], ROOTS[size], ours)
 
 
-def test_consistency_proof_of_every_pair_of_sizes_verifies_and_holds_pymerkles_hashes(
-    oracle: pymerkle.InmemoryTree,
-) -> None:
+def by_definition(old: int, hashes: list[bytes], complete: bool) -> list[bytes]:
+    """SUBPROOF of RFC 6962 section 2.1.2, word for word."""
+    new = len(hashes)
+    if old == new:
+        return [] if complete else [root_of(hashes)]
+    split = 1
+    while split * 2 < new:
+        split *= 2
+    if old <= split:
+        return [*by_definition(old, hashes[:split], complete), root_of(hashes[split:])]
+    return [*by_definition(old - split, hashes[split:], False), root_of(hashes[:split])]
+
+
+def test_consistency_proof_of_every_pair_of_sizes_is_that_of_the_definition_and_verifies() -> None:
     for new in range(1, QUICK + 1):
         for old in range(1, new + 1):
             proof = consistency_proof(old, new, SUBTREES)
+            assert proof == by_definition(old, HASHES[:new], True)
             assert verify_consistency(old, new, ROOTS[old], ROOTS[new], proof)
-            if old < new:
-                # pymerkle also writes down what the verifier of RFC 9162 knows already: the old root, if it is a node.
-                assert set(proof) <= set(oracle.prove_consistency(old, new).path)
+
+
+def test_consistency_proof_from_an_odd_size_holds_only_hashes_of_pymerkles(oracle: pymerkle.InmemoryTree) -> None:
+    # From an even size pymerkle also writes down what the old root is made of, down to its last two leaves.
+    for new in range(2, QUICK + 1):
+        for old in range(1, new, 2):
+            assert set(consistency_proof(old, new, SUBTREES)) <= set(oracle.prove_consistency(old, new).path)
+
+
+def test_proofs_of_the_tree_of_seven_are_those_of_the_rfc() -> None:
+    a, b, c, d, e, f, j = HASHES[:7]
+    g, h, i = node_hash(a, b), node_hash(c, d), node_hash(e, f)
+    k, m = node_hash(g, h), node_hash(i, j)
+    assert ROOTS[7] == node_hash(k, m)
+    assert [inclusion_proof(at, 7, SUBTREES) for at in (0, 3, 4, 6)] == [[b, h, m], [c, g, m], [f, j, k], [i, k]]
+    assert [consistency_proof(at, 7, SUBTREES) for at in (3, 4, 6)] == [[c, d, g, m], [m], [i, j, k]]
 
 
 @given(st.integers(1, 300), st.data())

@@ -560,11 +560,11 @@ class Attacker(RuleBasedStateMachine):
 
 
 TestAttacker = Attacker.TestCase
-TestAttacker.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestAttacker.settings = settings(max_examples=60, stateful_step_count=30)
 
 
 @given(st.binary(max_size=300) | st.text(st.sampled_from("{}\"':,\n—+ askid0"), max_size=80).map(str.encode))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_command_of_any_bytes_is_answered_and_never_reaches_the_table(payload: bytes) -> None:
     desk = Desk()
     desk.receive(payload)

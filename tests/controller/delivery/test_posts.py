@@ -443,7 +443,7 @@ class Once(RuleBasedStateMachine):
 
 
 TestOnce = Once.TestCase
-TestOnce.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestOnce.settings = settings(max_examples=60, stateful_step_count=40)
 
 
 def flooded_rounds(table: Table, per_round: int, rounds: int) -> None:
@@ -546,7 +546,7 @@ def test_message_of_a_post_that_the_table_has_not_is_counted_and_dropped(table: 
 
 
 @given(st.binary(max_size=200) | st.text(st.sampled_from('{}[]":,\\ud8eE+-.019 tfn'), max_size=60).map(str.encode))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_message_of_any_bytes_is_answered_and_never_reaches_the_table(payload: bytes) -> None:
     table = Table()
     table.gateway.receive(1, payload)

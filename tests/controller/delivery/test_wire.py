@@ -270,7 +270,7 @@ def nearly_good_payloads(draw: st.DrawFn) -> bytes:
 
 
 @given(nearly_good_payloads())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_message_nearly_good_is_taken_exactly_when_the_protocol_says_so(payload: bytes) -> None:
     if not is_well_formed(payload):
         with pytest.raises(WireError) as caught:
