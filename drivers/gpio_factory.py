@@ -15,7 +15,6 @@ The chip is found by its label. Its number has changed between models and even b
 
 import asyncio
 import errno
-import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -80,7 +79,7 @@ class PinName:
 
 
 class HeaderPinFactory:
-    """gpiozero's pin factory on one chip, for its InputDevice and OutputDevice families.
+    """gpiozero's pin factory on one chip, for its InputDevice and LED: what ``gpio.py`` uses, and no more.
 
     ``pin`` takes BCM numbers only: "GPIO17" and 17, not the position on the connector.
     """
@@ -113,14 +112,6 @@ class HeaderPinFactory:
         for bcm in map(self._bcm, names):
             if self._holders.get(bcm, lambda: None)() is holder:
                 del self._holders[bcm]
-
-    def ticks(self) -> float:
-        """Now, on the clock of the edges, in seconds."""
-        return time.monotonic()
-
-    def ticks_diff(self, later: float, earlier: float) -> float:
-        """Seconds between two ``ticks``."""
-        return later - earlier
 
     def lost_edges(self) -> Mapping[str, int]:
         """Edges that the kernel saw and its queue could not keep, by pin, since each pin was first watched."""

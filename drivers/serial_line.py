@@ -46,6 +46,7 @@ class SerialLine:
         try:
             self._port = serial.Serial(path, baud, timeout=0, write_timeout=0, exclusive=True)
             self._descriptor = self._port.fileno()
+            _tell_nothing_from_gone(self._descriptor)
         except (OSError, termios.error) as error:
             number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
             raise DeviceFault(CODES_OF_OPENING.get(number, ABSENT), path, str(error)) from error
@@ -87,3 +88,11 @@ class SerialLine:
         self.on_readable(None)
         with contextlib.suppress(OSError, termios.error):
             self._port.close()
+
+
+def _tell_nothing_from_gone(descriptor: int) -> None:
+    """pyserial asks for reads of no byte at least, and then an idle line and an unplugged one both read as nothing.
+    With one byte at least, a non-blocking read of an idle line fails with EAGAIN, and nothing means gone."""
+    attributes = termios.tcgetattr(descriptor)
+    attributes[6][termios.VMIN] = 1
+    termios.tcsetattr(descriptor, termios.TCSANOW, attributes)

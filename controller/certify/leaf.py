@@ -166,7 +166,7 @@ def _object_of(text: str) -> object:
         value, end = _decode(text)
     except (ValueError, RecursionError) as error:
         raise LeafFault("E-LEAF-DATA", f"the data is not JSON: {error}") from error
-    if type(value) is not dict or end != len(text):
+    if not isinstance(value, dict) or end != len(text):
         raise LeafFault("E-LEAF-DATA", f"the data of a leaf must be one JSON object: {text[:200]}")
     return value
 
@@ -174,22 +174,6 @@ def _object_of(text: str) -> object:
 def _is_suspect(text: str) -> bool:
     """Whether there may be something in it that is spelled well and still has no place in a leaf."""
     return not text.isascii() or "null" in text or _LONG_NUMBER in text.encode().translate(_DIGITS_TO_ZERO)
-
-
-def _parse(text: str) -> list[object]:
-    try:
-        values = _decode(text)
-    except (ValueError, RecursionError) as error:
-        raise LeafFault("E-LEAF-DATA", f"the data is not JSON: {error}") from error
-    assert isinstance(values, list)
-    return values
-
-
-def _name_culprit(texts: Sequence[str]) -> None:
-    for text in texts:
-        if [text] != [canonical(value) for value in _parse(f"[{text}]")]:
-            raise LeafFault("E-LEAF-DATA", f"this data is not in canonical form: {text[:200]}")
-    raise LeafFault("E-LEAF-DATA", "two pieces of data are only JSON when put together")
 
 
 @lru_cache(maxsize=1024)

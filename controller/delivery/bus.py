@@ -13,6 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Protocol
 
 IN_FLIGHT_WINDOW = 400
@@ -183,12 +184,17 @@ class MemoryExchange:
     """
 
     def __init__(self) -> None:
-        self.retained: dict[str, Message] = {}
+        self._retained: dict[str, tuple[Message, float]] = {}  # with the instant at which it expires
         self._buses: dict[str, MemoryBus] = {}
         self._cut: set[str] = set()
         self._lost: set[tuple[str, int]] = set()
         self._denied: list[str] = []
         self._stalled: deque[Callable[[], None]] | None = None
+
+    @property
+    def retained(self) -> dict[str, Message]:
+        """The retained messages, by topic."""
+        return {topic: message for topic, (message, _) in self._retained.items()}
 
     def bus(self, name: str, will: Callable[[int], Message] | None = None) -> "MemoryBus":
         """A client called ``name``; ``will`` makes what the exchange publishes when the connection breaks."""
@@ -239,13 +245,13 @@ class MemoryExchange:
 
     def admit(self, name: str, filters: Sequence[str]) -> None:
         """A client connected and subscribed: it gets what is retained."""
-        for message in self.retained.values():
+        for message, until_s in self._retained.values():
             if any(matches(pattern, message.topic) for pattern in filters):
-                self._hand(self._buses[name], self._buses[name].session, message)
+                self._hand(self._buses[name], message, until_s)
 
     def accept(self, sender: "MemoryBus", message: Message, acknowledge: asyncio.Future[None]) -> None:
         """A publication arrived from ``sender``."""
-        session = sender.session
+        session, until_s = sender.session, _until_s(message)
 
         def arrive() -> None:
             if (sender.name, session) in self._lost:
@@ -253,27 +259,26 @@ class MemoryExchange:
             if any(matches(pattern, message.topic) for pattern in self._denied):
                 fail(acknowledge, Refused(f"{message.topic}: Not authorized"))
                 return
-            self.spread(message)
+            self.spread(message, until_s)
             sender.acknowledged(session, acknowledge)
 
         self._later(arrive)
 
-    def spread(self, message: Message) -> None:
+    def spread(self, message: Message, until_s: float) -> None:
         """Keep ``message`` if it is retained, and give it to every connected client that listens."""
         if message.retain and message.payload:
-            self.retained[message.topic] = message
+            self._retained[message.topic] = (message, until_s)
         elif message.retain:
-            self.retained.pop(message.topic, None)
+            self._retained.pop(message.topic, None)
         for bus in list(self._buses.values()):
             if bus.connected and any(matches(pattern, message.topic) for pattern in bus.routes.filters):
-                self._hand(bus, bus.session, replace(message, retain=False))
+                self._hand(bus, replace(message, retain=False), until_s)
 
-    def _hand(self, bus: "MemoryBus", session: int, message: Message) -> None:
-        loop = asyncio.get_running_loop()
-        until = None if message.expiry_s is None else loop.time() + message.expiry_s
+    def _hand(self, bus: "MemoryBus", message: Message, until_s: float) -> None:
+        session = bus.session
 
         def deliver() -> None:
-            if bus.connected and bus.session == session and (until is None or loop.time() <= until):
+            if bus.connected and bus.session == session and asyncio.get_running_loop().time() <= until_s:
                 bus.routes.deliver(message)
 
         self._later(deliver)
@@ -289,6 +294,11 @@ class MemoryExchange:
             self._stalled.append(step)
         else:
             step()
+
+
+def _until_s(message: Message) -> float:
+    """The instant of the loop's clock after which the message is not delivered any more."""
+    return inf if message.expiry_s is None else asyncio.get_running_loop().time() + message.expiry_s
 
 
 class MemoryBus:
@@ -361,7 +371,8 @@ class MemoryBus:
             fail(future, Disconnected("connection lost before the acknowledgement"))
         self._in_flight.clear()
         if broken and self._will is not None:
-            self._exchange.spread(self._will(self._session))
+            will = self._will(self._session)
+            self._exchange.spread(will, _until_s(will))
         for listener in self.routes.listeners:
             listener.on_disconnected()
 

@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from os.path import exists
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +220,7 @@ async def _ends(process: asyncio.subprocess.Process) -> None:
 
 async def _appears(path: Path, process: asyncio.subprocess.Process, what: str) -> None:
     deadline_s = asyncio.get_running_loop().time() + STARTED_WITHIN_S
-    while not exists(path):
+    while not await asyncio.to_thread(path.exists):
         if process.returncode is not None or asyncio.get_running_loop().time() > deadline_s:
             raise DemoError("E-DEMO-START", f"{what} did not come up; see the logs in {path.parent}")
         await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""What the wheel's tests stand on: a loop whose time jumps, lines written by hand, and a decoder that is fed at a pace."""
+"""What the wheel's tests stand on: a loop whose time jumps, lines written by hand, a decoder fed at a pace."""
 
 import asyncio
 import selectors

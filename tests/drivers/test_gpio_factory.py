@@ -33,6 +33,7 @@ class Kernel:
         self.holders: dict[int, str] = {}
         self.open_chips = 0
         self.gone = False
+        self.read_only = False
 
     def edge(self, bcm: int, *, high: bool, at_ns: int, unseen: int = 0) -> None:
         """The line changes; ``unseen`` edges before this one did not fit into the queue."""
@@ -118,6 +119,8 @@ class Chip:
     def request_lines(self, config: dict[int, gpiod.LineSettings], consumer: str, event_buffer_size: int) -> Line:
         ((bcm, settings),) = config.items()
         self.kernel.answer()
+        if self.kernel.read_only:
+            raise OSError(errno.EPERM, "Operation not permitted")
         if bcm in self.kernel.holders or bcm in self.kernel.lines:
             raise OSError(errno.EBUSY, "Device or resource busy")
         assert (consumer, event_buffer_size) == ("tabled", gpio_factory.EDGE_QUEUE)
@@ -198,6 +201,19 @@ def test_line_held_by_another_program_is_refused_with_its_name(kernel: Kernel, f
     assert kernel.lines == {}
     with pytest.raises(DeviceFault, match="E-GPIO-BUSY bets on GPIO17"):
         GpioOutputs({"bets": 17}, factory)
+
+
+def test_line_of_a_chip_that_may_be_read_only_is_refused(kernel: Kernel, factory: HeaderPinFactory) -> None:
+    kernel.read_only = True
+    with pytest.raises(DeviceFault, match=r"E-GPIO-DENIED spin on GPIO17: .*gpiochip4 may not be written"):
+        GpioInputs({"spin": InputLine(bcm=17)}, factory)
+
+
+def test_line_of_a_chip_that_vanished_is_refused(kernel: Kernel, factory: HeaderPinFactory) -> None:
+    kernel.gone = True
+    with pytest.raises(DeviceFault, match="E-GPIO-GONE spin on GPIO17"):
+        GpioInputs({"spin": InputLine(bcm=17)}, factory)
+    kernel.gone = False
 
 
 def test_line_is_free_again_after_the_other_program_let_it_go(kernel: Kernel, factory: HeaderPinFactory) -> None:
@@ -290,6 +306,24 @@ async def test_watcher_that_fails_is_reported_and_the_other_pins_go_on(
     inputs.close()
 
 
+async def test_edge_read_when_its_watcher_goes_away_is_told_to_nobody(
+    kernel: Kernel, factory: HeaderPinFactory
+) -> None:
+    inputs = GpioInputs({"first": InputLine(bcm=20), "second": InputLine(bcm=21)}, factory)
+    seen: list[SeenEdge] = []
+
+    def stop_listening(edge: SeenEdge) -> None:
+        seen.append(edge)
+        inputs.on_edge(None)
+
+    inputs.on_edge(stop_listening)
+    kernel.edge(20, high=False, at_ns=1_000)
+    kernel.edge(21, high=False, at_ns=2_000)
+    await edges_delivered(2, seen)
+    assert [edge.line for edge in seen] == ["first"]
+    inputs.close()
+
+
 async def test_edges_that_did_not_fit_into_the_queue_are_counted(kernel: Kernel, factory: HeaderPinFactory) -> None:
     inputs = GpioInputs({"spin": InputLine(bcm=17)}, factory)
     seen: list[SeenEdge] = []
@@ -325,6 +359,7 @@ def test_lamps_are_requested_dark_and_driven(kernel: Kernel, factory: HeaderPinF
     kernel.levels[22] = True
     outputs = GpioOutputs({"bets": 22}, factory)
     assert (kernel.lines[22].settings.direction, kernel.levels[22]) == (Direction.OUTPUT, False)
+    assert factory.pin(22).function == "output"
     outputs.set("bets", on=True)
     assert kernel.levels[22] is True
     outputs.close()

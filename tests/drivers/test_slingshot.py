@@ -309,7 +309,11 @@ def test_burst_after_a_silence_opens_and_closes_nothing_and_has_no_result() -> N
     counters = stage.decoder.counters
     assert (counters.late, counters.bursts) == (len(late) + 2, 1)  # and the two lines that opened the stage
     stage.lines(*[status(1, number="27")] * 4)
-    assert (stage.kinds(), pockets(stage.told), hints(stage.told)) == (["LinkRestored", "PocketMissed"], [], [(7, "27")])
+    assert (stage.kinds(), pockets(stage.told), hints(stage.told)) == (
+        ["LinkRestored", "PocketMissed"],
+        [],
+        [(7, "27")],
+    )
 
 
 @pytest.mark.law("67-15")
@@ -452,7 +456,7 @@ def test_replies_that_nobody_takes_are_bounded_and_counted() -> None:
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="must be|needs"):
+    with pytest.raises(ValueError, match=r"must be|needs"):
         WheelSettings(**wrong)
 
 

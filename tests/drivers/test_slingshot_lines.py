@@ -146,9 +146,7 @@ def test_framer_fed_any_cut_of_a_stream_gives_the_same_lines(stream: bytes, cuts
     whole, cut = LineFramer(), LineFramer()
     edges = sorted({0, len(stream), *(at for at in cuts if at < len(stream))})
     read_at_once = [read(line) for line in whole.feed(stream)]
-    read_in_pieces = [
-        read(line) for first, last in itertools.pairwise(edges) for line in cut.feed(stream[first:last])
-    ]
+    read_in_pieces = [read(line) for first, last in itertools.pairwise(edges) for line in cut.feed(stream[first:last])]
     assert read_in_pieces == read_at_once
 
 

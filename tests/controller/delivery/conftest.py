@@ -239,7 +239,7 @@ def launch_mosquitto() -> Callable[[str, Path], Awaitable[asyncio.subprocess.Pro
     return start_mosquitto
 
 
-# ── A journal in memory, and its mirror's signature ───────────────────────────────────────────────────────────────────────────────
+# ── A journal in memory, and its mirror's signature ───────────────────────────────────────────────────────────────────
 
 ORIGIN = "casino.example/table/t07/1"
 
