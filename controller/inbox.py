@@ -60,6 +60,11 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._staff) + len(self._posts)
 
+    @property
+    def urgent(self) -> bool:
+        """Whether something waits in the staff lane."""
+        return bool(self._staff)
+
     def put(self, signal: Input, done: Callable[[Outcome], None] | None = None) -> None:
         """Queue an input. Raises InboxFullError when its lane is full."""
         is_post = isinstance(signal, PostRequest)

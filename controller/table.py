@@ -5,7 +5,8 @@
                 └── the next input is decided on the state that these facts make
 
 The inputs of one batch share one commit (group commit), so that a burst of stakes costs one sync; a batch ends as soon
-as its time slice is used up, so that the next "rien ne va plus" never waits long for a burst.
+as its time slice is used up, so that the next "rien ne va plus" never waits long for a burst, and as soon as the last
+urgent input is decided, so that nothing rides along on its commit.
 """
 
 from collections.abc import Callable
@@ -21,11 +22,12 @@ from games.posts import PlayerPaidOut
 from games.roulette.facts import IncidentDeclared
 from games.rules import Fact, Game, Request
 from games.seance import SeanceClosed, SeanceOpened, TableStarted
+from games.signals import PostRequest
 
 BATCH_BOUND = 128
 """Inputs decided before a commit, at the most."""
 
-BATCH_SLICE_US = 400
+BATCH_SLICE_US = 150
 """Time after which a batch is committed even if more inputs wait: about the cost of the commit itself."""
 
 SNAPSHOT_EVERY = 256
@@ -123,7 +125,8 @@ class Table(Generic[State]):
             if letter is None:
                 break
             self._decide(batch, letter)
-            if self._clock.mono_us() > slice_end_us:
+            urgent = not isinstance(letter.signal, PostRequest)
+            if (urgent and not self._inbox.urgent) or self._clock.mono_us() > slice_end_us:
                 break
         return batch
 

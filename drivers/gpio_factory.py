@@ -34,7 +34,7 @@ HEADER_PINS = range(28)
 EDGE_QUEUE = 1_024
 """Edges the kernel keeps for one pin. When it is full the oldest is dropped, and ``lost_edges`` tells."""
 
-EDGES_A_TURN = 64
+EDGES_A_TURN = 16
 """Edges taken from one pin in one turn of the event loop: a line in a storm must not keep the others waiting."""
 
 CONSUMER = "tabled"

@@ -48,6 +48,7 @@ class Ear:
         self.faults: list[BusFault] = []
         self.connections = 0
         self.losses = 0
+        self.attempts = 0
         self._changed = asyncio.Event()
 
     def on_message(self, message: Message) -> None:
@@ -64,6 +65,11 @@ class Ear:
 
     def on_fault(self, fault: BusFault) -> None:
         self.faults.append(fault)
+        self._changed.set()
+
+    def on_attempt(self, session: int) -> None:
+        """A connection is tried: its will was asked for."""
+        self.attempts = session
         self._changed.set()
 
     @property
@@ -93,12 +99,17 @@ class Station:
         self.ear = Ear()
         self.bus = BrokerBus(
             self.settings,
-            will=lambda session: Message(f"{topics.root}/up/state", b"lost %d" % session, retain=True),
+            will=self._will,
             random=lambda: 0.5,
             on_fault=self.ear.on_fault,
         )
         self.bus.attach(self.ear, filters)
+        self._topics = topics
         self.task: asyncio.Task[None] | None = None
+
+    def _will(self, session: int) -> Message:
+        self.ear.on_attempt(session)
+        return Message(self._topics.state, b"lost %d" % session, retain=True)
 
     def run(self) -> "Station":
         self.task = asyncio.get_running_loop().create_task(self.bus.run())
