@@ -144,7 +144,13 @@ async def _run(daemon: Daemon, path: Path, stack: AsyncExitStack) -> None:
     async def status() -> Mapping[str, Any]:
         return {**daemon.status(), "service": to_plain(heartbeat.health()), "config": str(path)}
 
-    await stack.enter_async_context(StatusServer(status_socket(config), {"status": status}))
+    async def self_test() -> Mapping[str, Any]:
+        if daemon.table.state.seance.open:
+            return {"code": "E-SELF-TEST-SEANCE", "message": "the wheel tests itself only while the séance is closed"}
+        return {"self_test": to_plain(await daemon.wheel.self_test())}
+
+    answers = {"status": status, "self-test": self_test}
+    await stack.enter_async_context(StatusServer(status_socket(config), answers))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.stop)
@@ -223,7 +229,8 @@ async def _hardware(config: Config, clock: Clock, stack: AsyncExitStack) -> Hard
     def open_line() -> SerialLine:
         return SerialLine(config.wheel.port)
 
-    if panel.device == "none":
+    wired = panel.buttons or panel.keys or panel.lamps
+    if panel.device == "none" or not wired:
         return Hardware(open_line=open_line)
     if panel.device.startswith("twin:"):
         inputs = TwinInputs(buttons=tuple(panel.buttons), keys=tuple(panel.keys), clock=clock, seed=0)

@@ -211,7 +211,7 @@ def _enum(cls: type[Enum]) -> Convert:
     by_value = {member.value: member for member in cls}
 
     def decode(value: Any) -> Any:
-        if value not in by_value:
+        if not isinstance(value, str | int) or value not in by_value:
             raise CodecError(f"{value!r} is not one of {cls.__name__}")
         return by_value[value]
 
@@ -255,6 +255,8 @@ def _dataclass(cls: type) -> Convert:
             given = {name: known[name](item) for name, item in value.items()}
         except KeyError as unknown:
             raise CodecError(f"{cls.__name__} has no field {unknown}") from None
+        if len(given) == len(known):
+            return cls(**given)
         if missing := required - given.keys():
             raise CodecError(f"{cls.__name__} lacks {sorted(missing)}")
         return cls(**(absent | given))

@@ -8,7 +8,7 @@ from controller.certify.note import Verifier
 from controller.config_faults import ConfigFault, short
 from controller.options import SIMULATION, Config
 from games.roulette.announcements import HouseOption
-from games.roulette.game import BUTTONS
+from games.roulette.game import BUTTONS, LAMPS
 from games.roulette.layout import Wheel, layout
 from games.signals import Role
 
@@ -61,6 +61,9 @@ def _panel_contradictions(config: Config) -> Iterator[ConfigFault]:
             near = difflib.get_close_matches(button, BUTTONS, n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; permitted: {', '.join(BUTTONS)}"
             yield ConfigFault(f"panel.buttons.{button}", "", f"no such button at a roulette{hint}")
+    for lamp in panel.lamps:
+        if lamp not in LAMPS:
+            yield ConfigFault(f"panel.lamps.{lamp}", "", f"no such lamp at a roulette; permitted: {', '.join(LAMPS)}")
     wired: dict[int, str] = {}
     for group in ("buttons", "keys", "lamps"):
         for name, pin in getattr(panel, group).items():

@@ -48,13 +48,16 @@ from games.roulette.game import Roulette
 from games.roulette.incident import DIRECTOR_KEY
 from games.roulette.layout import pockets
 from games.rules import Fact, Input, Request, SetTimer, Started, Stopping
-from games.signals import ButtonPressed, OpenSeance
+from games.signals import ButtonPressed, JournalDoubted, OpenSeance
 
 REPLY_EXPIRY_S = 60
 """An answer that no post fetched within this is worth nothing: the post repeats its request."""
 
 
 logger = structlog.get_logger()
+
+JOURNAL_DOUBTS = ("E-JOURNAL-ROLLED-BACK", "E-JOURNAL-FORKED")
+"""What the mirror may find: the table then begins no round any more."""
 
 AILING_INBOX = 4_000
 """So many inputs waiting mean that the table does not decide any more."""
@@ -165,7 +168,6 @@ class Daemon:
                 self._writer.call(lambda journal: journal.set_cursor(name, size))
             ),
             keep_acknowledgement=lambda _, note: self._later(self._writer.call(partial(_cosigned, note, mirror))),
-            on_rolled_back=lambda _: None,
             on_fault=self._on_fault,
         )
 
@@ -279,6 +281,8 @@ class Daemon:
 
     def _on_fault(self, fault: BusFault) -> None:
         self._faults[fault.code] = fault.detail
+        if fault.code in JOURNAL_DOUBTS:
+            self.emit(JournalDoubted(at_us=self._now_us(), code=fault.code, detail=fault.detail))
         logger.warning(fault.code, detail=fault.detail)
 
     def _on_journal(self, work: Callable[[Journal], Any]) -> None:
@@ -370,6 +374,7 @@ class Daemon:
             on_ready()
             await ending
             await self._certify(Stopping(at_us=self._now_us(), boot=self.around.boot))
+            self.publisher.set_document("state", lambda session: self._state_document("lost", session))
             await self.publisher.drain()
             for task in tasks:
                 task.cancel()

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
 from controller import codec
-from controller.certify.leaf import parse_leaf
+from controller.certify.leaf import LEAF_PATTERN
 from games.rules import Fact, Game
 from games.seance import TableStopped
 
@@ -126,17 +126,31 @@ class _Group:
 def _decisions(leaves: Iterable[bytes]) -> Iterator[_Group]:
     group: _Group | None = None
     for index, leaf in enumerate(leaves):
-        envelope = parse_leaf(leaf)
-        data = json.loads(envelope.data)
+        kind, text, data = _read_exactly(leaf, index)
         if codec.INPUT in data:
             if group:
                 yield group
             group = _Group(data[codec.INPUT], [])
         elif group is None:
             raise ReplayError(index, "belongs to no input")
-        group.recorded.append((envelope.kind, envelope.data))
+        group.recorded.append((kind, text))
     if group:
         yield group
+
+
+def _read_exactly(leaf: bytes, index: int) -> tuple[str, str, dict[str, Any]]:
+    """The kind and data of an entry, the data both as text and as read.
+
+    Whether the text is in canonical form is not asked here: it must equal what the rules give, which is.
+    """
+    envelope = LEAF_PATTERN.fullmatch(leaf)
+    if envelope is None:
+        raise ReplayError(index, "it does not have the form of an entry")
+    try:
+        text = envelope[2].decode()
+        return envelope[10].decode(), text, json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ReplayError(index, f"its data is not JSON: {error}") from None
 
 
 def _decide_again(game: Game[State], state: State, group: _Group, index: int) -> tuple[tuple[Fact, ...], State]:

@@ -250,12 +250,13 @@ def facts() -> Pages:
 
 
 def schemas() -> Pages:
-    """``schemas/<name>.json``: the JSON Schemas of the messages."""
-    from controller.schemas import json_schemas
+    """``schemas/<name>.json``: the JSON Schemas of entries, documents and messages; ``asyncapi.json``: the topics."""
+    from controller.published import asyncapi, json_schemas
 
+    made = {DOCS / "schemas" / f"{name}.json": schema for name, schema in json_schemas().items()}
     return {
-        DOCS / "schemas" / f"{name}.json": json.dumps(schema, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
-        for name, schema in json_schemas().items()
+        path: json.dumps(schema, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+        for path, schema in (made | {DOCS / "asyncapi.json": asyncapi()}).items()
     }
 
 

@@ -14,6 +14,7 @@ from games.seance import SeanceClosed, TableStarted
 from games.signals import (
     ClockStepped,
     InputFaultSeen,
+    JournalDoubted,
     LinkLost,
     LinkRestored,
     StorageRunsLow,
@@ -98,14 +99,27 @@ class StorageRanLow(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JournalFoundDoubtful(Fact):
+    """The centre's copy contradicts this journal. No round begins any more in this epoch."""
+
+    KIND: ClassVar[str] = "fr.table.journal.found_doubtful.v1"
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What is known of the devices. ``faults`` maps each standing wheel fault to its detail."""
+    """What is known of the devices. ``faults`` maps each standing wheel fault to its detail.
+
+    ``doubt`` is the code of a contradiction with the centre's copy of the journal, empty while there is none.
+    """
 
     links_lost: frozenset[str] = frozenset()
     faults: Mapping[str, str] = field(default_factory=dict)
     verified: bool = False
     differences: tuple[str, ...] = ()
     storage: str = "ok"
+    doubt: str = ""
 
 
 def decide(health: Health, signal: Input) -> Decision:
@@ -126,6 +140,8 @@ def decide(health: Health, signal: Input) -> Decision:
             return Decision(facts=(PanelInputFaulted(name=name, detail=detail),))
         case ClockStepped(by_ms=by_ms, quality=quality):
             return Decision(facts=(WallClockStepped(by_ms=by_ms, quality=quality),))
+        case JournalDoubted(code=code, detail=detail) if code != health.doubt:
+            return Decision(facts=(JournalFoundDoubtful(code=code, detail=detail),))
         case StorageRunsLow(level=level, free_bytes=free_bytes) if level != health.storage:
             return Decision(facts=(StorageRanLow(level=level, free_bytes=free_bytes),))
         case _:
@@ -147,6 +163,8 @@ def evolve(health: Health, fact: Fact) -> Health:
             return replace(health, faults={kind: detail for kind, detail in health.faults.items() if kind != fault})
         case WheelParametersRead(differences=differences):
             return replace(health, verified=not differences, differences=differences)
+        case JournalFoundDoubtful(code=code):
+            return replace(health, doubt=code)
         case StorageRanLow(level=level):
             return replace(health, storage=level)
         case SeanceClosed() | TableStarted():
@@ -165,6 +183,8 @@ def refusals(health: Health, *, verify: bool) -> tuple[Refusal, ...]:
         reasons.append(Refusal.WHEEL_FAULTY)
     if verify and not health.verified:
         reasons.append(Refusal.WHEEL_NOT_VERIFIED)
+    if health.doubt:
+        reasons.append(Refusal.JOURNAL_DOUBTED)
     if health.storage in ("no_new_round", "close"):
         reasons.append(Refusal.STORAGE_LOW)
     return tuple(reasons)

@@ -159,6 +159,14 @@ class StorageRunsLow(Input):
     free_bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalDoubted(Input):
+    """The central mirror holds other entries than this journal, or more of them: ``code`` says which."""
+
+    code: str
+    detail: str
+
+
 # ── Orders: a person asked, by a signed order or by a key ─────────────────────────────────────────────────────────────
 
 

@@ -24,8 +24,6 @@ from controller.certify.trust import open_checkpoint
 Proof = Callable[[Sequence[bytes]], bool]
 """Whether these leaf hashes of a block lead to a root that is vouched for."""
 
-_CLAIM = 4  # the group of LEAF_PATTERN that holds ``prev``
-
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -99,7 +97,7 @@ def check_entries(
         match = matched(leaf)
         if match is None or len(leaf) > LEAF_BOUND:
             raise _altered(first + at, "it does not have the form of an entry")
-        _, content, index, _, claim, _, claimed_source, _, _, _ = match.groups()
+        content, index, claim, claimed_source = match.group(2, 3, 5, 7)
         if index != b"%d" % (first + at):
             raise _altered(first + at, f"it says that it is entry {index.decode()}")
         if claimed_source != source:
@@ -118,7 +116,7 @@ def _culprit(at: int, claim: bytes, leaves: Sequence[bytes], hashes: Sequence[by
         return 0
     if at + 1 < len(leaves):
         after = LEAF_PATTERN.fullmatch(leaves[at + 1])
-        holds = after is not None and after.groups()[_CLAIM] == b2a_base64(hashes[at], newline=False)
+        holds = after is not None and after[5] == b2a_base64(hashes[at], newline=False)
         return at - 1 if holds else at
     repaired = [*hashes[: at - 1], b64decode(claim), *hashes[at:]]
     return at - 1 if proof(repaired) else at

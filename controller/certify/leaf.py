@@ -184,25 +184,28 @@ def _check_labels(kind: str, seance: str | None) -> None:
         raise LeafFault("E-LEAF-FORM", f"the séance {seance!r} must be 1 to 64 letters, digits, dots or hyphens")
 
 
-def _check_stamp(stamp: Stamp) -> None:
-    if not _SOURCE.fullmatch(stamp.source):
-        raise LeafFault("E-LEAF-FORM", f"the source {stamp.source!r} must be a domain and a path")
-    if not _BOOT.fullmatch(stamp.boot):
-        raise LeafFault("E-LEAF-FORM", f"the boot identifier {stamp.boot!r} must be 16 hexadecimal digits")
-    if stamp.quality not in QUALITIES:
-        raise LeafFault("E-LEAF-FORM", f"the clock quality {stamp.quality!r} must be one of {', '.join(QUALITIES)}")
-    if stamp.mono_ms < 0:
-        raise LeafFault("E-LEAF-FORM", f"the monotonic clock shows {stamp.mono_ms} ms; it cannot be negative")
+@lru_cache(maxsize=16)
+def _check_stamp(source: str, boot: str, quality: str) -> None:
+    if not _SOURCE.fullmatch(source):
+        raise LeafFault("E-LEAF-FORM", f"the source {source!r} must be a domain and a path")
+    if not _BOOT.fullmatch(boot):
+        raise LeafFault("E-LEAF-FORM", f"the boot identifier {boot!r} must be 16 hexadecimal digits")
+    if quality not in QUALITIES:
+        raise LeafFault("E-LEAF-FORM", f"the clock quality {quality!r} must be one of {', '.join(QUALITIES)}")
 
 
 def time_text(wall_ms: int) -> str:
     """RFC 3339 in UTC with milliseconds: ``2026-11-30T21:15:03.123Z``. Raises LeafFault beyond years 1 to 9999."""
     seconds, ms = divmod(wall_ms, 1_000)
+    return f"{_second_text(seconds)}.{ms:03d}Z"
+
+
+@lru_cache(maxsize=2)
+def _second_text(seconds: int) -> str:
     try:
-        whole = datetime.fromtimestamp(seconds, UTC)
+        return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
     except (ValueError, OverflowError, OSError) as error:
-        raise LeafFault("E-LEAF-FORM", f"the wall clock shows {wall_ms} ms, in no year of four digits") from error
-    return f"{whole.replace(tzinfo=None).isoformat()}.{ms:03d}Z"
+        raise LeafFault("E-LEAF-FORM", f"the wall clock shows {seconds} s, in no year of four digits") from error
 
 
 def leaf_hash(leaf: bytes) -> bytes:
@@ -217,7 +220,9 @@ def build_leaves(
 
     Raises LeafFault, naming what cannot be certified; then none of them may be.
     """
-    _check_stamp(stamp)
+    _check_stamp(stamp.source, stamp.boot, stamp.quality)
+    if stamp.mono_ms < 0:
+        raise LeafFault("E-LEAF-FORM", f"the monotonic clock shows {stamp.mono_ms} ms; it cannot be negative")
     check_data([record.data for record in records])
     head = f'{{"boot":"{stamp.boot}","data":'
     source = f'"source":"{stamp.source}","specversion":"1.0","time":"{time_text(stamp.wall_ms)}","tq":"{stamp.quality}"'

@@ -133,9 +133,18 @@ def _begin(connection: sqlite3.Connection, verifier: Verifier) -> _Found:
     connection.execute("BEGIN")
     last, _ = last_checkpoint(connection, verifier)
     check_bounds(connection, last.size)
+    _check_tile_count(connection, last.size)
     notes = connection.execute("SELECT size, note FROM checkpoint ORDER BY size").fetchall()
     connection.execute("COMMIT")
     return _Found(last, notes)
+
+
+def _check_tile_count(connection: sqlite3.Connection, size: int) -> None:
+    """A tile too many is found here, one too few where it is missed."""
+    expected = sum(size >> (TILE_HEIGHT * (level + 1)) for level in range(level_count(size)))
+    (count,) = connection.execute("SELECT count(*) FROM tile").fetchone()
+    if count > expected:
+        raise JournalFault("E-JOURNAL-ALTERED", f"there are {count} tiles where {size} entries make {expected}")
 
 
 def _examine(path: Path, vkey: str, found: _Found, workers: int, progress: Progress) -> Examined:
@@ -202,7 +211,7 @@ def _root(frontier: Frontier, tail: Sequence[bytes]) -> bytes:
 
 
 def _check_upper_tiles(connection: sqlite3.Connection, size: int, roots: Sequence[bytes]) -> None:
-    """Every level above 0 follows from the one below; and there is no tile too many."""
+    """Every level above 0 follows from the one below."""
     nodes = roots
     for level in range(1, level_count(size)):
         full = len(nodes) // TILE_WIDTH
@@ -217,10 +226,6 @@ def _check_upper_tiles(connection: sqlite3.Connection, size: int, roots: Sequenc
             if row != (computed[n], b"".join(hashes)):
                 raise JournalFault("E-JOURNAL-ALTERED", f"tile {n} of level {level} was altered; the entries were not")
         nodes = computed
-    expected = sum(size >> (TILE_HEIGHT * (level + 1)) for level in range(level_count(size)))
-    (count,) = connection.execute("SELECT count(*) FROM tile").fetchone()
-    if count != expected:
-        raise JournalFault("E-JOURNAL-ALTERED", f"there are {count} tiles where {size} entries make {expected}")
 
 
 def _check_roots(roots: Sequence[bytes], cuts: Sequence[Cut], last: int) -> None:

@@ -15,6 +15,7 @@ All that depends on how those two libraries work inside is in this file.
 """
 
 import asyncio
+import contextlib
 import functools
 import logging
 import socket
@@ -143,38 +144,33 @@ class Link:
         """Say goodbye if the broker still listens, and leave no socket, task or unread exception behind."""
         if self._watch is not None:
             self._watch.cancel()
-        if self._entering is not None and not self._entering.done():
-            self._cut()
-            if self._lost.done():
-                self._entering.cancel()
-            await asyncio.wait({self._entering})  # a thread that connects cannot be stopped, only awaited
-        if self._entering is not None and not self._entering.cancelled():
-            self._entering.exception()
+        if self._entering is not None:
+            await self._end_entering(self._entering)
         if self._paho.socket() is not None:
             await self._end_stream()
         if self._client._disconnected.done():
             self._client._disconnected.exception()
 
-    async def _end_stream(self) -> None:
-        if self._lost.done():
-            self._cut()
-        else:
-            self._paho.disconnect()
-        try:
-            async with asyncio.timeout(ANSWER_WITHIN_S):
-                await self._closed.wait()
-        except TimeoutError:  # a broker that reads nothing gets no goodbye
-            self._cut()
-            await self._closed.wait()
+    async def _end_entering(self, entering: asyncio.Task[Any]) -> None:
+        """Stop connecting. The thread that does it cannot be stopped, only awaited; the wait for an answer can."""
+        if not entering.done():
+            sock = self._paho.socket()
+            if isinstance(sock, socket.socket):
+                with contextlib.suppress(OSError):
+                    socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not TLS's own: the stream's end must be read
+            await asyncio.wait({entering, self._lost}, return_when=asyncio.FIRST_COMPLETED)
+            entering.cancel()
+            await asyncio.wait({entering})
+        if not entering.cancelled():
+            entering.exception()
 
-    def _cut(self) -> None:
-        """Shut the socket under paho and TLS, so that the next read finds the end of the stream and closes."""
-        sock = self._paho.socket()
-        if isinstance(sock, socket.socket):
-            try:
-                socket.socket.shutdown(sock, socket.SHUT_RDWR)
-            except OSError:  # the other side was quicker
-                return
+    async def _end_stream(self) -> None:
+        if not self._lost.done():
+            self._paho.disconnect()
+            with contextlib.suppress(TimeoutError):  # a broker that reads nothing gets no goodbye
+                async with asyncio.timeout(ANSWER_WITHIN_S):
+                    await self._closed.wait()
+        self._paho._sock_close()
 
     async def _unless_lost(self, task: asyncio.Task[Any]) -> None:
         """Wait for one step of opening; aiomqtt would wait for an answer that a lost connection cannot bring."""
@@ -270,6 +266,8 @@ class Link:
     def _on_puback(self, _command: str) -> MQTTErrorCode:
         """The broker answered a publication (MQTT 5, section 3.4): packet identifier, then a reason code if not 0."""
         packet = self._paho._in_packet["packet"]
+        if len(packet) < 2:
+            return MQTTErrorCode.MQTT_ERR_PROTOCOL
         mid = packet[0] << 8 | packet[1]
         reason = packet[2] if len(packet) > 2 else 0
         self._paho._out_messages.pop(mid, None)

@@ -100,7 +100,6 @@ class Publisher:
 
     ``own`` is the table's verifier and ``mirror`` the mirror's. ``cursor`` is where delivery stood when it was last
     saved: by ``keep_acknowledgement(size, note)`` with a mirror, by ``save_cursor(name, size)`` without.
-    ``on_rolled_back(size)`` is told when the mirror holds more than the journal does.
     """
 
     def __init__(
@@ -114,7 +113,6 @@ class Publisher:
         cursor: int,
         save_cursor: Callable[[str, int], None],
         keep_acknowledgement: Callable[[int, str], None],
-        on_rolled_back: Callable[[int], None],
         on_fault: Callable[[BusFault], None],
     ) -> None:
         self._reader = reader
@@ -126,7 +124,6 @@ class Publisher:
         self._cursor = self._saved = self._next = min(cursor, self._size)
         self._save_cursor = save_cursor
         self._keep_acknowledgement = keep_acknowledgement
-        self._on_rolled_back = on_rolled_back
         self._on_fault = on_fault
         self._sending = False
         self._halted: str | None = None
@@ -250,7 +247,6 @@ class Publisher:
         if ack.size > self._size:
             detail = f"the mirror holds {ack.size} entries that this table signed, the journal has {self._size}"
             self._halt("E-JOURNAL-ROLLED-BACK", detail)
-            self._on_rolled_back(ack.size)
         elif self._reader.root(ack.size) != ack.root:
             detail = f"the {ack.size} entries that the mirror holds are not the first {ack.size} of the journal"
             self._halt("E-JOURNAL-FORKED", detail)

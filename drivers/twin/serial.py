@@ -41,7 +41,7 @@ class TwinCable:
     def unplug(self) -> None:
         """Pull the adapter out; the wheel plays on."""
         self._pulled = True
-        self._wake_reader()
+        self._lose_end()
 
     def replug(self) -> None:
         """Put the adapter back."""
@@ -59,10 +59,6 @@ class TwinCable:
             self._timer.cancel()
             self._timer = None
 
-    def carries(self) -> bool:
-        """Whether bytes get through."""
-        return not self._pulled and self.twin.plugged
-
     def give(self, data: bytes) -> None:
         """Bytes from the driver to the wheel."""
         self.twin.feed(data, self.clock.mono_us())
@@ -78,16 +74,18 @@ class TwinCable:
         self.close()
         was_plugged = self.twin.plugged
         data = self.twin.advance(self.clock.mono_us())
-        if self._end is not None and self.carries():
+        if self._end is not None and not self._pulled:
             self.lost_bytes += self._end.arrive(data)
-        if data or was_plugged is not self.twin.plugged:
-            self._wake_reader()
+        if was_plugged and not self.twin.plugged:
+            self._lose_end()
+        elif data and self._end is not None:
+            self._end.wake()
         wait_us = self.twin.next_due_us() - self.clock.mono_us()
         self._timer = asyncio.get_running_loop().call_later(max(1, wait_us) / 1_000_000, self._advance)
 
-    def _wake_reader(self) -> None:
+    def _lose_end(self) -> None:
         if self._end is not None:
-            self._end.wake()
+            self._end.lose()
 
 
 class TwinLine:
@@ -97,7 +95,7 @@ class TwinLine:
         self._cable = cable
         self._arrived = bytearray()
         self._callback: Callable[[], None] | None = None
-        self._closed = False
+        self._lost = False
 
     def read(self) -> bytes:
         """All bytes that have arrived, perhaps none."""
@@ -118,7 +116,7 @@ class TwinLine:
 
     def close(self) -> None:
         """Let the port go."""
-        self._closed, self._callback = True, None
+        self._lost, self._callback = True, None
         self._cable.release(self)
 
     def arrive(self, data: bytes) -> int:
@@ -126,6 +124,11 @@ class TwinLine:
         room = BUFFER_BOUND - len(self._arrived)
         self._arrived += data[:room]
         return max(0, len(data) - room)
+
+    def lose(self) -> None:
+        """The adapter was pulled out: this end stays dead, even when the adapter comes back."""
+        self._lost = True
+        self.wake()
 
     def wake(self) -> None:
         """Tell the reader, from the event loop."""
@@ -137,5 +140,5 @@ class TwinLine:
             self._callback()
 
     def _check(self) -> None:
-        if self._closed or not self._cable.carries():
+        if self._lost:
             raise DeviceFault("E-SERIAL-LOST", DEVICE, "the simulated adapter was unplugged")

@@ -284,6 +284,10 @@ BUTTONS = (
 """The buttons of a roulette's panel. "ouverture" becomes an order in the shell, which knows the date."""
 
 
+LAMPS = ("faites-vos-jeux", "rien-ne-va-plus", "numero", "incident", "seance")
+"""The lamps of a roulette's panel."""
+
+
 def totals(posts: Posts) -> Mapping[str, int]:
     """The general counter, for status and summaries."""
     total = posts.total()

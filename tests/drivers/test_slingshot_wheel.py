@@ -1,6 +1,7 @@
 """The driver with a twin at the other end of the cable, in virtual time: whole evenings, and every way to lose it."""
 
 import asyncio
+import itertools
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -126,7 +127,7 @@ async def test_evening_of_fifty_games_is_told_as_it_happened() -> None:
         assert [s.spin for s in stage.told if isinstance(s, PocketDetected)] == [truth.spin for truth in truths]
         ways = [s.direction for s in stage.told if isinstance(s, BallLaunched)]
         assert ways == [Direction.CLOCKWISE if truth.clockwise else Direction.COUNTERCLOCKWISE for truth in truths]
-        assert all(before is after.opposite for before, after in zip(ways, ways[1:], strict=False))
+        assert all(before is after.opposite for before, after in itertools.pairwise(ways))
 
 
 @story

@@ -1,8 +1,8 @@
 """A roulette with an automatic launcher: the device conducts the round and announces the number, a director watches.
 
-The law, electronic roulette: "Fonctionnement de la roulette électronique dotée d'un lanceur automatique (…) un "rien ne
-va plus" s'enclenche ou est annoncé par l'appareil et les joueurs ne peuvent plus miser (…) Pour la roulette électronique
-avec lanceur automatique, l'appareil annonce le numéro gagnant."
+The law, electronic roulette: "Lorsque le mouvement de la bille commence à ralentir, un "rien ne va plus" s'enclenche ou
+est annoncé par l'appareil et les joueurs ne peuvent plus miser (…) Pour la roulette électronique avec lanceur
+automatique, l'appareil annonce le numéro gagnant."
 """
 
 from collections.abc import Mapping

@@ -31,7 +31,10 @@ from games.signals import (
     Stake,
     WheelFaultKind,
 )
-from tests.games.table import ALL_POCKETS, EURO, PEOPLE, Table
+from tests.games.table import ALL_POCKETS, EURO, PEOPLE, Table, playing
+from tests.games.watch import PERMITTED
+
+LAMPS = {"faites-vos-jeux", "rien-ne-va-plus", "numero", "incident", "seance"}
 
 # ── Anybody, anything, at any moment ──────────────────────────────────────────────────────────────────────────────────
 
@@ -296,15 +299,35 @@ class AnyTable(RuleBasedStateMachine):
         self.table.loses_power()
 
     @invariant()
-    def the_facts_alone_make_the_state(self) -> None:
-        if hasattr(self, "table"):
-            board = self.table.game.board(self.table.state)
-            assert board["phase"] == self.table.phase
-            assert self.table.game.round_closed(self.table.state) is (self.table.watch.open_round is None)
+    def the_board_and_the_lamps_can_always_be_shown(self) -> None:
+        if hasattr(self, "table"):  # not before the first step
+            table = self.table
+            assert table.game.board(table.state)["phase"] == table.phase
+            assert set(table.game.lamps(table.state)) == LAMPS
+            assert table.game.round_closed(table.state) is (table.watch.open_round is None)
 
     def teardown(self) -> None:
-        assert not hasattr(self, "table") or self.table.folded_again() == self.table.state
+        if hasattr(self, "table"):
+            assert self.table.folded_again() == self.table.state
 
 
 TestAnyTable = AnyTable.TestCase
-TestAnyTable.settings = settings(max_examples=40, stateful_step_count=40)
+TestAnyTable.settings = settings(max_examples=60, stateful_step_count=50)
+
+
+def test_phases_of_the_usual_stories_take_every_permitted_way_and_no_other() -> None:
+    went: set[tuple[Phase, Phase]] = set()
+    for conduct in Conduct:
+        for broken_in in (Phase.IDLE, Phase.BETTING, Phase.NO_MORE_BETS, Phase.VERIFYING):
+            if conduct is Conduct.LAUNCHER and broken_in is Phase.VERIFYING:
+                continue
+            table = playing(conduct)
+            table.plays_round("17")
+            table.reaches(broken_in)
+            table.declares_incident()
+            if broken_in is not Phase.IDLE:
+                table.voids()
+                table.attests()
+            table.restarts()
+            went |= table.watch.went
+    assert went == set(PERMITTED)

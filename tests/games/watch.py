@@ -84,6 +84,7 @@ class Watch:
     payouts: int = 0
     sittings: int = 0
     at_opening: Counter[str] = field(default_factory=Counter)
+    went: set[tuple[Phase, Phase]] = field(default_factory=set)
 
     def fact(self, before: RouletteState, fact: Fact, after: RouletteState) -> None:
         """One fact was folded."""
@@ -98,38 +99,40 @@ class Watch:
             case BettingOpened(round=number, direction=direction):
                 assert self.open_round is None, "two rounds are open"
                 assert number == self.last_round + 1, "a round was left out"
-                assert before.seance.phase in (SeancePhase.OPEN, SeancePhase.LAST)
-                assert may_begin(before.health, self.rules)
-                assert direction == (self.last_direction.opposite if self.last_direction else None)
+                assert before.seance.phase in (SeancePhase.OPEN, SeancePhase.LAST), "no round may begin in this séance"
+                assert may_begin(before.health, self.rules), "a device forbids a new round"
+                bound = self.last_direction.opposite if self.last_direction else None
+                assert direction == bound, "the direction asked for is not opposite to the last valid one"
                 self.open_round = self.last_round = number
                 self.called, self.number, self.number_allowed, self.direction = False, None, True, None
             case SpinStarted(round=number, direction=direction):
-                assert number == self.open_round and not self.called
+                assert number == self.open_round and not self.called, "a spin after no more bets"
                 assert direction is (before.coup.expected or direction), "the rotor must turn the other way"
                 self.direction = direction
             case SpinRefused(round=number, direction=direction):
-                assert number == self.open_round and not self.called
-                assert direction is not before.coup.expected
+                assert number == self.open_round and not self.called, "a spin after no more bets"
+                assert direction is not before.coup.expected, "a spin was refused that turned the right way"
                 self.direction = None
             case NoMoreBetsCalled(round=number):
                 assert number == self.open_round and not self.called, "no more bets is called once in a round"
                 self.called = True
             case IncidentDeclared(round=number, number_allowed=allowed):
-                assert number == (self.open_round or 0)
+                assert number == (self.open_round or 0), "an incident of another round"
                 self.number_allowed = allowed
                 assert not allowed or self.called, "a number is allowed only after no more bets"
             case NumberAnnounced(round=number, pocket=pocket) | NumberValidated(round=number, pocket=pocket):
-                assert number == self.open_round and self.called and self.number is None
-                assert pocket in pockets(self.rules.wheel)
+                assert number == self.open_round and self.called, "a number before no more bets"
+                assert self.number is None, "a second number in one round"
+                assert pocket in pockets(self.rules.wheel), "a pocket that the wheel does not have"
                 self.number = pocket
             case RoundClosed(round=number, pocket=pocket):
-                assert number == self.open_round and self.called and self.number == pocket
+                assert number == self.open_round and self.number == pocket, "a round closed without its number"
                 self._ends()
                 self.last_direction = self.direction or self.last_direction
                 if self.valid_since_announcement is not None:
                     self.valid_since_announcement += number > before.seance.last_after
             case RoundVoided(round=number):
-                assert number == self.open_round and self.number is None, "a void round has no number"
+                assert number == self.open_round and self.number is None, "a void round with a number"
                 self._ends()
             case _:
                 pass
@@ -142,27 +145,31 @@ class Watch:
         by_croupier = self.rules.conduct is Conduct.CROUPIER
         match fact:
             case SeanceOpened(by=by) | GameRestarted(by=by) | PostSuspended(by=by):
-                assert by.role is Role.DIRECTOR
+                assert by.role is Role.DIRECTOR, "what only a director may do"
                 self.at_opening = self._total() if isinstance(fact, SeanceOpened) else self.at_opening
             case CreditAdded(by=by):
-                assert by.role is Role.CASHIER
+                assert by.role is Role.CASHIER, "credit that no cashier gave"
             case NumberAnnounced(by=by):
                 assert (by is not None) is by_croupier, "a croupier announces the number, or the device does"
             case NumberValidated(croupier=croupier, director=director):
-                assert director.role is Role.DIRECTOR and self.number_allowed
-                assert (croupier is not None and croupier.role is Role.CROUPIER) is by_croupier
+                assert self.number_allowed, "a number is validated that the incident does not allow"
+                assert director.role is Role.DIRECTOR, "a number without a director"
+                assert (croupier is not None and croupier.role is Role.CROUPIER) is by_croupier, "one person alone"
             case RoundVoided(reason="power_cut", croupier=None, director=None):
                 pass
             case RoundVoided(croupier=croupier, director=director):
-                assert director is not None and director.role is Role.DIRECTOR
-                assert (croupier is not None) is by_croupier
+                assert director is not None and director.role is Role.DIRECTOR, "a void round without a director"
+                assert (croupier is not None and croupier.role is Role.CROUPIER) is by_croupier, "one person alone"
             case LastRoundsAnnounced(by=by):
-                assert by.role is Role.DIRECTOR or (by_croupier and by.role is Role.CROUPIER)
-                assert before.seance.phase is SeancePhase.OPEN
+                may = by.role is Role.DIRECTOR or (by_croupier and by.role is Role.CROUPIER)
+                assert may, "who announced the last rounds may not"
+                assert before.seance.phase is SeancePhase.OPEN, "the last rounds are announced once"
                 self.valid_since_announcement = 0
             case SeanceClosed(by=by):
-                assert by.role is Role.DIRECTOR and self.open_round is None
-                assert self.valid_since_announcement in (None, 3) or before.seance.empty >= 3
+                assert by.role is Role.DIRECTOR, "what only a director may do"
+                assert self.open_round is None, "a séance is closed with a round open"
+                played = self.valid_since_announcement in (None, 3) or before.seance.empty >= 3
+                assert played, "a séance is closed before its last rounds"
                 self.valid_since_announcement = None
                 self._closing_figures(fact)
             case _:
@@ -172,54 +179,55 @@ class Watch:
     def _money(self, before: RouletteState, fact: Fact) -> None:
         match fact:
             case PlayerSat(sitting=sitting):
-                assert sitting == self.sittings + 1
+                assert sitting == self.sittings + 1, "each sitting has its own number"
                 self.sittings = sitting
             case CreditAdded(post=post, cents=cents):
-                assert cents > 0
+                assert cents > 0, "credit of nothing"
                 self._move(post, credited=cents)
             case StakesPlaced(post=post, round=number, stakes=stakes, cents=cents):
                 assert before.coup.phase is Phase.BETTING and not self.called, "a stake after no more bets"
-                assert number == self.open_round
-                assert cents == sum(stake.cents for stake in stakes) <= before.posts.seated(post).credit
+                assert number == self.open_round, "a stake of another round"
+                assert cents == sum(stake.cents for stake in stakes), "the stakes do not add up"
+                assert cents <= before.posts.seated(post).credit, "a stake beyond the credit"
                 self._move(post, staked=cents)
                 for stake in stakes:
-                    assert stake.cents > 0
+                    assert stake.cents > 0, "a stake of nothing"
                     self.in_play.setdefault(post, Counter())[stake.bet] += stake.cents
             case StakesTakenBack(post=post, cents=cents):
-                assert not self.called
+                assert not self.called, "a stake was taken back after no more bets"
                 self._give_back(post, cents)
             case PostRecredited(post=post, cents=cents):
                 self._give_back(post, cents)
             case PostSettled(post=post, staked=staked, returned=returned, won=won):
                 assert self.number is not None, "a settlement without a number"
-                stakes = self.in_play.pop(post)
-                assert staked == stakes.total()
-                assert (returned, won) == result(int(self.rules.wheel), stakes, self.number)
+                stakes = self.in_play.pop(post, Counter())
+                assert staked == stakes.total() > 0, "a settlement of stakes that are not in play"
+                assert (returned, won) == result(int(self.rules.wheel), stakes, self.number), "a wrong pay-out"
                 self._move(post, returned=returned, won=won)
             case PlayerPaidOut(post=post, payout=payout, cents=cents):
                 self._pays_out(payout)
                 assert post not in self.in_play, "a player left with stakes in play"
                 self._move(post, paid_out=cents)
             case StakeConsigned(post=post, consignment=number, cents=cents):
-                assert number not in self.consigned and post not in self.in_play
+                assert number not in self.consigned and post not in self.in_play, "stakes in play were consigned"
                 self.consigned[number] = cents
                 self._move(post, consigned=cents)
             case ConsignmentReleased(consignment=number, payout=payout, cents=cents):
                 self._pays_out(payout)
-                assert self.consigned.pop(number) == cents
+                assert self.consigned.pop(number, None) == cents, "not what was consigned"
                 self.claimed += cents
             case OrphanRecorded(consignment=number, cents=cents):
-                assert self.consigned.pop(number) == cents
+                assert self.consigned.pop(number, None) == cents, "not what was consigned"
                 self.orphans += cents
             case _:
                 pass
 
     def _move(self, post: int, **cents: int) -> None:
-        assert min(cents.values()) >= 0
+        assert min(cents.values()) >= 0, "a negative amount"
         self.account.setdefault(post, Counter()).update(cents)
 
     def _give_back(self, post: int, cents: int) -> None:
-        assert cents == self.in_play.pop(post).total(), "a stake came back changed"
+        assert cents == self.in_play.pop(post, Counter()).total(), "a stake came back changed"
         self._move(post, returned=cents)
 
     def _pays_out(self, payout: int) -> None:
@@ -235,12 +243,10 @@ class Watch:
     def _closing_figures(self, closed: SeanceClosed) -> None:
         moved = self._total()
         moved.subtract(self.at_opening)
-        assert closed.credited_cents == moved["credited"]
-        assert closed.staked_cents == moved["staked"]
-        assert closed.returned_cents == moved["returned"]
-        assert closed.won_cents == moved["won"]
-        assert closed.paid_out_cents == moved["paid_out"] + self.claimed
-        assert closed.orphaned_cents == self.orphans
+        counted = (closed.credited_cents, closed.staked_cents, closed.returned_cents, closed.won_cents)
+        assert counted == tuple(moved[meter] for meter in ("credited", "staked", "returned", "won")), "a wrong figure"
+        assert closed.paid_out_cents == moved["paid_out"] + self.claimed, "not what the desk pays"
+        assert closed.orphaned_cents == self.orphans, "not what nobody claimed"
         kept = closed.staked_cents - closed.returned_cents - closed.won_cents
         assert closed.credited_cents == kept + closed.paid_out_cents + closed.orphaned_cents, "the books do not balance"
         self.claimed = self.orphans = 0
@@ -249,10 +255,10 @@ class Watch:
         here, there = before.coup.phase, after.coup.phase
         if here is not there:
             assert (here, there) in PERMITTED, f"{here} to {there} by {type(fact).__name__}"
-            assert isinstance(fact, PERMITTED[here, there])
-        assert (self.open_round is not None) is (
-            there in (Phase.BETTING, Phase.NO_MORE_BETS, Phase.VERIFYING, Phase.MANUAL)
-        )
+            assert isinstance(fact, PERMITTED[here, there]), f"{here} to {there} by {type(fact).__name__}"
+            self.went.add((here, there))
+        round_open = there in (Phase.BETTING, Phase.NO_MORE_BETS, Phase.VERIFYING, Phase.MANUAL)
+        assert (self.open_round is not None) is round_open, "a round is open where none may be"
 
     def _books(self, before: RouletteState, after: RouletteState) -> None:
         seated = []
@@ -265,10 +271,11 @@ class Watch:
             player = post.player
             assert credit == (player.credit if player else 0) >= 0, f"credit of post {number}"
             assert stakes == Counter(player.stakes if player else {}), f"stakes in play at post {number}"
-            assert stakes.total() == (player.staked if player else 0)
+            assert stakes.total() == (player.staked if player else 0), f"stakes in play at post {number}"
             seated += [player.digest] if player else []
         assert len(seated) == len(set(seated)), "one person at two posts"
-        assert {number: aside.cents for number, aside in after.posts.consigned.items()} == self.consigned
+        aside = {number: consignment.cents for number, consignment in after.posts.consigned.items()}
+        assert aside == self.consigned, "money that is put aside"
         moved = after.posts.total() - before.posts.total()
         assert min(getattr(moved, meter.name) for meter in dataclasses.fields(Meters)) >= 0, "a meter went back"
 

@@ -6,7 +6,7 @@ import os
 import selectors
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,6 @@ max_inflight_messages 500
 max_queued_messages 10000
 persistence false
 log_dest stderr
-log_type notice
-log_type error
-connection_messages false
 """
 
 
@@ -171,7 +168,7 @@ class RealBroker:
         self.up = asyncio.Event()
         self._folder = folder
         self._program = program
-        self._mosquitto: asyncio.subprocess.Process | None = None
+        self._mosquitto: Mosquitto | None = None
         self._iotcore: Embedded | None = None
 
     async def start(self) -> None:
@@ -181,7 +178,7 @@ class RealBroker:
             else:
                 configuration = self._folder / "plain.conf"
                 configuration.write_text(MOSQUITTO.format(port=self.port))
-                self._mosquitto = await start_mosquitto(self._program("mosquitto"), configuration)
+                self._mosquitto = await Mosquitto(self._program("mosquitto"), configuration).start()
         self.up.set()
 
     async def kill(self) -> None:
@@ -216,20 +213,47 @@ class RealBroker:
             if self._iotcore is not None:
                 await self._iotcore.__aexit__(None, None, None)
             if self._mosquitto is not None:
-                await self._mosquitto.communicate()
+                await self._mosquitto.gone()
 
 
-async def start_mosquitto(program: str, configuration: Path) -> asyncio.subprocess.Process:
-    """Start it, and return when it says that it runs."""
-    process = await asyncio.create_subprocess_exec(program, "-c", str(configuration), stderr=asyncio.subprocess.PIPE)
-    assert process.stderr is not None
-    said = b""
-    while line := await process.stderr.readline():
-        said += line
-        if line.rstrip().endswith(b"running"):
-            return process
-    await process.wait()
-    raise AssertionError(f"mosquitto did not start: {said.decode()}")
+class Mosquitto:
+    """A mosquitto process. Raises AssertionError, with what it said, when it does not come up."""
+
+    def __init__(self, program: str, configuration: Path) -> None:
+        self.said = b""
+        self._command = (program, "-v", "-c", str(configuration))
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self) -> "Mosquitto":
+        pipe = asyncio.subprocess.PIPE
+        self._process = await asyncio.create_subprocess_exec(*self._command, stderr=pipe)
+        running = asyncio.Event()
+        self._reading = asyncio.get_running_loop().create_task(self._read(self._process, running))
+        await running.wait()
+        if b" running\n" not in self.said:
+            await self.gone()
+            raise AssertionError(f"mosquitto did not start: {self.said.decode()}")
+        return self
+
+    async def _read(self, process: asyncio.subprocess.Process, running: asyncio.Event) -> None:
+        assert process.stderr is not None
+        while line := await process.stderr.readline():
+            self.said += line
+            if line.endswith(b" running\n"):
+                running.set()
+        running.set()
+
+    async def gone(self) -> None:
+        assert self._process is not None
+        assert self._reading is not None
+        await self._process.wait()
+        await self._reading
 
 
 @pytest.fixture(params=["mosquitto", "iotcore"])
@@ -246,8 +270,8 @@ async def broker(
 
 
 @pytest.fixture
-def launch_mosquitto() -> Callable[[str, Path], Awaitable[asyncio.subprocess.Process]]:
-    return start_mosquitto
+def mosquitto_of() -> type[Mosquitto]:
+    return Mosquitto
 
 
 # ── A journal in memory, and its mirror's signature ───────────────────────────────────────────────────────────────────

@@ -1,0 +1,237 @@
+"""What happened at a table, told: one line for each certified fact, in the words of the floor."""
+
+import click
+
+from controller.cli.failure import title_of
+from controller.cli.language import here
+from controller.cli.output import money
+from controller.cli.words import CAUSES, DIRECTIONS, spoken, who, word
+from games import health, posts, seance
+from games.roulette import facts as roulette
+from games.rules import Fact
+
+SHOWN_STAKES = 6
+"""Bets of one stake that are named; of more only the number is told."""
+
+
+def story(fact: Fact) -> str:
+    """One line. A fact that has no sentence of its own is told by its kind."""
+    return _round(fact) or _posts(fact) or _staff(fact) or _device(fact) or fact.KIND
+
+
+def _round(fact: Fact) -> str:
+    match fact:
+        case roulette.BettingOpened(round=number):
+            return click.style(here(f"Coup {number} : faites vos jeux", f"Round {number}: place your bets"), fg="green")
+        case roulette.LaunchOrdered():
+            return here("Le lanceur est demandé", "The launcher is told to spin")
+        case roulette.SpinStarted(direction=direction, rotor_mrpm=speed):
+            rpm = f"{speed // 1_000}{here(',', '.')}{speed % 1_000 // 100}"
+            way = word(DIRECTIONS, direction)
+            return here(f"La bille roule ; plateau {way}, {rpm} tr/min", f"The ball runs; rotor {way}, {rpm} rpm")
+        case roulette.SpinRefused():
+            return here(
+                "Lancer refusé : le plateau n'a pas changé de sens", "Spin refused: the rotor did not alternate"
+            )
+        case roulette.NoMoreBetsCalled(by=by, source=source):
+            told = f" ({who(by)})" if by else "" if source == "wheel" else here(" (minuterie)", " (timer)")
+            return click.style(here("Rien ne va plus", "No more bets") + told, fg="red")
+        case roulette.NumberDetected(pocket=pocket):
+            return here(f"Détecteur : {pocket}, à confirmer", f"Detector: {pocket}, to be confirmed")
+        case roulette.NumberAnnounced(pocket=pocket, by=by):
+            return f"{spoken(pocket)} {here('annoncé par', 'announced by')} {who(by)}"
+        case roulette.NumberValidated(pocket=pocket, director=director):
+            manual = here("validé en mode manuel par", "validated in manual mode by")
+            return f"{spoken(pocket)} {manual} {who(director)}"
+        case roulette.RoundClosed(round=number, posts=count, staked=staked, returned=returned, won=won):
+            return here(
+                f"Coup {number} réglé : {count} poste(s), misé {money(staked)}, rendu {money(returned)}, "
+                f"gagné {money(won)}",
+                f"Round {number} settled: {count} post(s), staked {money(staked)}, returned {money(returned)}, "
+                f"won {money(won)}",
+            )
+        case roulette.RoundVoided(round=number, cents=cents, reason=reason):
+            why = word(CAUSES, reason)
+            return click.style(
+                here(
+                    f"Coup {number} annulé ({why}) : {money(cents)} rendus",
+                    f"Round {number} void ({why}): {money(cents)} back",
+                ),
+                fg="magenta",
+            )
+        case _:
+            return _incident(fact)
+
+
+def _incident(fact: Fact) -> str:
+    match fact:
+        case roulette.IncidentDeclared(cause=cause, detail=detail):
+            what = word(CAUSES, cause) + (f", {detail}" if detail else "")
+            return click.style(here(f"Incident : {what}", f"Incident: {what}"), fg="magenta", bold=True)
+        case roulette.EntryMade(pocket="", by=by):
+            return here(f"Coup nul demandé par {who(by)}", f"Void asked for by {who(by)}")
+        case roulette.EntryMade(pocket=pocket, by=by):
+            return here(f"{pocket} saisi par {who(by)}", f"{pocket} entered by {who(by)}")
+        case roulette.PresenceAttested(by=by):
+            return here(f"{who(by)} présent", f"{who(by)} is present")
+        case roulette.GameRestarted(by=by):
+            return here(f"Jeu relancé par {who(by)}", f"Play restarted by {who(by)}")
+        case roulette.NumberDialled(pocket=pocket):
+            return here(f"Composé : {pocket}", f"Dialled: {pocket}")
+        case roulette.ObservationDisregarded(seen=seen, phase=phase):
+            return here(f"Observation sans effet : {seen} ({phase})", f"Observation without effect: {seen} ({phase})")
+        case _:
+            return ""
+
+
+def _posts(fact: Fact) -> str:
+    match fact:
+        case posts.PlayerSat(post=post):
+            return _at(post, here("un joueur s'assied", "a player sits down"))
+        case posts.CreditAdded(post=post, cents=cents, credit=credit):
+            return _at(
+                post,
+                here(
+                    f"crédité de {money(cents)}, crédit {money(credit)}",
+                    f"loaded with {money(cents)}, credit {money(credit)}",
+                ),
+            )
+        case posts.StakesPlaced():
+            return _at(fact.post, _stakes(fact))
+        case posts.StakesTakenBack(post=post, cents=cents):
+            return _at(post, here(f"reprend {money(cents)}", f"takes back {money(cents)}"))
+        case posts.MinimumChosen(post=post, cents=cents):
+            return _at(post, here(f"fixe sa mise à {money(cents)}", f"fixes the piece at {money(cents)}"))
+        case posts.PostSettled():
+            return _at(fact.post, _result(fact))
+        case posts.PostRecredited(post=post, cents=cents, credit=credit):
+            return _at(
+                post,
+                here(
+                    f"recrédité de {money(cents)}, crédit {money(credit)}",
+                    f"gets back {money(cents)}, credit {money(credit)}",
+                ),
+            )
+        case posts.PlayerPaidOut(post=post, cents=cents, payout=payout):
+            return _at(
+                post,
+                here(
+                    f"quitte, {money(cents)} à payer à la caisse (n° {payout})",
+                    f"leaves, {money(cents)} to be paid at the desk (no. {payout})",
+                ),
+            )
+        case posts.RequestRefused(post=post, reason=reason, bet=bet):
+            about = f" ({bet})" if bet else ""
+            return _at(post, here(f"refusé{about} : {title_of(reason)}", f"refused{about}: {title_of(reason)}"))
+        case _:
+            return _absence(fact)
+
+
+def _absence(fact: Fact) -> str:
+    match fact:
+        case posts.PlayerSteppedAway(post=post):
+            return _at(post, here("le joueur s'absente", "the player is away"))
+        case posts.PlayerCameBack(post=post):
+            return _at(post, here("le joueur est de retour", "the player is back"))
+        case posts.AbsenceExceeded(post=post):
+            return _at(post, here("absent depuis trop longtemps", "away for too long"))
+        case posts.PostSuspended(post=post, by=by):
+            return _at(post, here(f"suspendu par {who(by)}", f"suspended by {who(by)}"))
+        case posts.StakeConsigned(post=post, cents=cents, consignment=number):
+            return _at(
+                post, here(f"{money(cents)} consignés (n° {number})", f"{money(cents)} consigned (no. {number})")
+            )
+        case posts.ConsignmentReleased(post=post, cents=cents, consignment=number):
+            return _at(
+                post,
+                here(f"consigne n° {number} réclamée, {money(cents)}", f"consignment {number} claimed, {money(cents)}"),
+            )
+        case posts.OrphanRecorded(post=post, cents=cents):
+            return _at(post, here(f"{money(cents)} aux orphelins", f"{money(cents)} to the orphans"))
+        case _:
+            return ""
+
+
+def _at(post: int, told: str) -> str:
+    return f"{here('Poste', 'Post')} {post:>2} · {told}"
+
+
+def _stakes(fact: posts.StakesPlaced) -> str:
+    named = ", ".join(f"{stake.bet} {money(stake.cents)}" for stake in fact.stakes[:SHOWN_STAKES])
+    rest = len(fact.stakes) - SHOWN_STAKES
+    named += f", … +{rest}" if rest > 0 else ""
+    origin = {"bets": "", "random": here("au hasard, ", "at random, ")}.get(fact.origin, f"{fact.origin}, ")
+    return here(f"mise {money(fact.cents)} ({origin}{named})", f"stakes {money(fact.cents)} ({origin}{named})")
+
+
+def _result(fact: posts.PostSettled) -> str:
+    credit = here(f"crédit {money(fact.credit)}", f"credit {money(fact.credit)}")
+    if not fact.returned + fact.won:
+        return here(f"perd {money(fact.staked)}, {credit}", f"loses {money(fact.staked)}, {credit}")
+    paid = click.style(here(f"gagne {money(fact.won)}", f"wins {money(fact.won)}"), fg="yellow", bold=fact.won > 0)
+    kept = here(f"mises rendues {money(fact.returned)}", f"stakes back {money(fact.returned)}")
+    return f"{paid}, {kept}, {credit}"
+
+
+def _staff(fact: Fact) -> str:
+    match fact:
+        case seance.TableStarted(unclean=True):
+            return here("La table redémarre après un arrêt brutal", "The table starts again after a hard stop")
+        case seance.TableStarted():
+            return here("La table démarre", "The table starts")
+        case seance.TableStopped():
+            return here("La table s'arrête en bon ordre", "The table stops in good order")
+        case seance.KeySwitched(key=key, on=on):
+            return here(f"Clé {key} {'mise' if on else 'ôtée'}", f"Key {key} turned {'on' if on else 'off'}")
+        case seance.PostsPutInService(by=by):
+            return here(f"Postes mis en service par {who(by)}", f"Posts put in service by {who(by)}")
+        case seance.SeanceOpened(seance=name, by=by):
+            opened = here(f"Séance {name} ouverte par {who(by)}", f"Séance {name} opened by {who(by)}")
+            return click.style(opened, bold=True)
+        case seance.LastRoundsAnnounced(by=by):
+            return here(
+                f"Les trois dernières, annoncées par {who(by)}", f"The three last balls, announced by {who(by)}"
+            )
+        case seance.SeanceClosed(seance=name, by=by, rounds=rounds, paid_out_cents=paid):
+            closed = here(
+                f"Séance {name} fermée par {who(by)} : {rounds} coups, {money(paid)} payés",
+                f"Séance {name} closed by {who(by)}: {rounds} rounds, {money(paid)} paid out",
+            )
+            return click.style(closed, bold=True)
+        case seance.OrderRefused(order=order, by=by, reason=reason):
+            return here(
+                f"Ordre {order} de {who(by)} refusé : {title_of(reason)}",
+                f"Order {order} of {who(by)} refused: {title_of(reason)}",
+            )
+        case _:
+            return ""
+
+
+def _device(fact: Fact) -> str:
+    match fact:
+        case health.DeviceLinkLost(device=device, silent_ms=silent):
+            return here(f"Liaison perdue : {device}, {silent} ms", f"Link lost: {device}, {silent} ms")
+        case health.DeviceLinkRestored(device=device):
+            return here(f"Liaison rétablie : {device}", f"Link restored: {device}")
+        case health.WheelFaultBegan(fault=fault, detail=detail):
+            return here(
+                f"Défaut du cylindre : {word(CAUSES, fault)} {detail}", f"Wheel fault: {word(CAUSES, fault)} {detail}"
+            )
+        case health.WheelFaultEnded(fault=fault):
+            return here(f"Fin du défaut : {word(CAUSES, fault)}", f"Fault over: {word(CAUSES, fault)}")
+        case health.WheelParametersRead(differences=()):
+            return here(f"Cylindre vérifié : {fact.firmware}", f"Wheel verified: {fact.firmware}")
+        case health.WheelParametersRead(differences=differences):
+            told = " ; ".join(differences)
+            return here(f"Réglages du cylindre : {told}", f"Wheel parameters: {told}")
+        case health.PanelInputFaulted(name=name, detail=detail):
+            return here(f"Pupitre, {name} : {detail}", f"Panel, {name}: {detail}")
+        case health.WallClockStepped(by_ms=by_ms):
+            return here(f"L'horloge a sauté de {by_ms} ms", f"The clock jumped by {by_ms} ms")
+        case health.StorageRanLow(level=level, free_bytes=free):
+            return here(
+                f"Espace du journal : {level}, {free // 1_000_000} Mo libres",
+                f"Space of the journal: {level}, {free // 1_000_000} MB free",
+            )
+        case _:
+            return ""

@@ -1,0 +1,113 @@
+"""TARGET: a journal to be read, and the public key that it is judged by.
+
+A target is a journal's file, or a folder with ``journal.sqlite``. The key is ``table.vkey`` beside it, or what
+``--vkey`` names: a file, or the key itself. What stands beside a journal could have been put there with it, so whoever
+checks a table from elsewhere brings the key along.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from controller.certify.checkpoint import Checkpoint, parse_checkpoint
+from controller.certify.note import Verifier, open_note
+from controller.certify.reader import Reader
+from controller.certify.storage import connect_reader, faults_of
+from controller.certify.trust import open_checkpoint
+from controller.cli.commands import argument, file_type, option
+from controller.cli.failure import Failure
+from controller.cli.language import Phrase, here
+
+JOURNAL, VKEY, CONFIG = "journal.sqlite", "table.vkey", "table.toml"
+"""What a folder with a journal holds."""
+
+VKEY_BOUND = 4_096
+"""Bytes of a file that is read for a public key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A journal's file, and the verifier key text to judge it by, where there is one."""
+
+    file: Path
+    vkey: str | None
+
+    @property
+    def config(self) -> Path:
+        """The configuration that lies beside the journal of a rehearsal."""
+        return self.file.parent / CONFIG
+
+    @property
+    def verifier(self) -> Verifier:
+        """The key. Raises Failure (E-VKEY-MISSING) and KeyFault."""
+        return Verifier.parse(self.needed_vkey)
+
+    @property
+    def needed_vkey(self) -> str:
+        """The key's text. Raises Failure (E-VKEY-MISSING)."""
+        if self.vkey is None:
+            beside = self.file.parent / VKEY
+            detail = here(f"ni {beside} ni --vkey : avec quelle clé ?", f"neither {beside} nor --vkey: by which key?")
+            raise Failure("E-VKEY-MISSING", detail)
+        return self.vkey
+
+
+def target_of(path: Path, vkey: str | None) -> Target:
+    """What the words of a command line mean. Raises OSError when a key file cannot be read."""
+    file = path / JOURNAL if path.is_dir() else path
+    if vkey is not None:
+        return Target(file, _key_text(Path(vkey)) if "+" not in vkey or Path(vkey).exists() else vkey)
+    beside = file.parent / VKEY
+    return Target(file, _key_text(beside) if beside.exists() else None)
+
+
+def _key_text(file: Path) -> str:
+    with file.open("rb") as opened:
+        return opened.read(VKEY_BOUND).decode("ascii", errors="replace").strip()
+
+
+def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The argument TARGET and the option ``--vkey``."""
+    key = Phrase(
+        "Clé publique de la table, ou son fichier ; sinon table.vkey à côté du journal.",
+        "The table's public key, or its file; otherwise table.vkey beside the journal.",
+    )
+    journal = Phrase(
+        "Le fichier d'un journal, ou un dossier avec journal.sqlite.", "A journal's file, or a folder with journal.sqlite."
+    )
+    command = option("--vkey", metavar="FILE|KEY", phrase=key)(command)
+    return argument("target", type=file_type(), metavar="TARGET", phrase=journal)(command)
+
+
+class Past:
+    """A journal as it was when it was opened: what a running table adds later is left out (``history.PastReader``)."""
+
+    def __init__(self, file: Path, reader: Reader) -> None:
+        self._file = file
+        self._reader = reader
+        self._size = reader.size
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return self._size
+
+    def leaves(self, start: int, stop: int) -> Iterator[bytes]:
+        """The entries from ``start`` up to, not including, ``stop``. Raises JournalFault."""
+        return self._reader.leaves(start, min(stop, self._size))
+
+    def latest_snapshot(self) -> tuple[int, bytes] | None:
+        """The latest snapshot of these entries. Raises JournalFault."""
+        query = "SELECT size, body FROM snapshot WHERE size <= ? ORDER BY size DESC LIMIT 1"
+        with faults_of(self._file), closing(connect_reader(self._file)) as connection:
+            row = connection.execute(query, (self._size,)).fetchone()
+        return None if row is None else (row[0], row[1])
+
+
+def last_checkpoint(reader: Reader, verifier: Verifier) -> Checkpoint:
+    """The newest checkpoint, signed by this key. Raises JournalFault."""
+    note = reader.checkpoint()
+    claimed = parse_checkpoint(open_note(note, [verifier]).text)
+    return open_checkpoint(claimed.size, note, verifier)

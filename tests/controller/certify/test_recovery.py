@@ -1,0 +1,147 @@
+"""The verification at start-up: whoever touched the end of the file is found, and how much must be read for it."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from controller.certify.faults import JournalFault
+from controller.certify.recovery import recover
+from controller.certify.storage import connect_writer
+from tests.controller.certify.workshop import MIRROR, OTHER_SIGNER, SIGNER, build, forgery, open_journal, stakes, stored
+
+
+def fault_of(path: Path) -> JournalFault:
+    with pytest.raises(JournalFault) as caught:
+        open_journal(path)
+    return caught.value
+
+
+def flip(leaf: bytes, at: int) -> bytes:
+    return leaf[:at] + bytes([leaf[at] ^ 1]) + leaf[at + 1 :]
+
+
+@pytest.mark.parametrize("count", [1, 2, 255, 256, 257, 300, 512])
+def test_start_after_any_count_of_entries_goes_on_where_it_ended(tmp_path: Path, count: int) -> None:
+    path = build(tmp_path / "journal.db", [count])
+    with closing(open_journal(path)) as journal:
+        assert journal.size == count
+        assert journal.append(stakes(1)).first_index == count
+
+
+@pytest.mark.parametrize(("count", "index"), [(5, 0), (5, 3), (5, 4), (300, 256), (300, 299)])
+def test_start_with_an_altered_entry_at_the_end_names_it(tmp_path: Path, count: int, index: int) -> None:
+    path = build(tmp_path / "journal.db", [count])
+    with forgery(path) as connection:
+        ((leaf,),) = connection.execute("SELECT leaf FROM log WHERE idx = ?", (index,))
+        connection.execute("UPDATE log SET leaf = ? WHERE idx = ?", (flip(leaf, 40), index))
+    fault = fault_of(path)
+    assert (fault.code, fault.index) == ("E-JOURNAL-ALTERED", index)
+    assert f"entry {index}" in fault.detail
+
+
+def test_start_with_entries_cut_off_says_that_the_journal_went_back(tmp_path: Path) -> None:
+    path = build(tmp_path / "journal.db", [5])
+    with forgery(path) as connection:
+        connection.execute("DELETE FROM log WHERE idx >= 3")
+    fault = fault_of(path)
+    assert (fault.code, fault.index) == ("E-JOURNAL-ROLLED-BACK", 3)
+
+
+@pytest.mark.parametrize("table", ["cursor", "cosignature", "snapshot"])
+def test_start_with_a_journal_shorter_than_what_was_delivered_says_that_it_went_back(
+    tmp_path: Path, table: str
+) -> None:
+    path = tmp_path / "journal.db"
+    build(path, [3])
+    with closing(open_journal(path)) as journal:
+        note = journal.append(stakes(2), snapshot=b"state" if table == "snapshot" else None).note
+        journal.set_cursor("mirror", 5 if table == "cursor" else 1)
+        if table == "cosignature":
+            text = note.partition("\n\n")[0] + "\n"
+            journal.add_cosignature(f"{note}{MIRROR.sign(text, 1).line}\n", MIRROR.verifier)
+    with forgery(path) as connection:
+        connection.execute("DELETE FROM log WHERE idx >= 3")
+        connection.execute("DELETE FROM checkpoint WHERE size > 3")
+    fault = fault_of(path)
+    assert fault.code == "E-JOURNAL-ROLLED-BACK"
+    assert table in fault.detail
+
+
+def test_start_with_entries_that_nobody_signed_is_refused(tmp_path: Path) -> None:
+    path = build(tmp_path / "journal.db", [5])
+    with forgery(path) as connection:
+        connection.execute("INSERT INTO log SELECT 5, leaf FROM log WHERE idx = 4")
+    fault = fault_of(path)
+    assert (fault.code, fault.index) == ("E-JOURNAL-UNSIGNED", 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ("DELETE FROM checkpoint", "E-JOURNAL-UNSIGNED"),
+        ("UPDATE checkpoint SET note = replace(note, char(10) || '300', char(10) || '299')", "E-JOURNAL-ALTERED"),
+        ("UPDATE checkpoint SET note = 'x'", "E-JOURNAL-ALTERED"),
+        ("UPDATE checkpoint SET size = 301 WHERE size = 300", "E-JOURNAL-ALTERED"),
+        ("DELETE FROM tile", "E-JOURNAL-INCOMPLETE"),
+        ("UPDATE tile SET root = zeroblob(32)", "E-JOURNAL-ALTERED"),
+        ("DELETE FROM log WHERE idx = 270", "E-JOURNAL-INCOMPLETE"),
+        ("DELETE FROM log WHERE idx = 255", "E-JOURNAL-INCOMPLETE"),
+        ("INSERT INTO log VALUES (-1, x'00')", "E-JOURNAL-ALTERED"),
+        ("UPDATE snapshot SET body = x'00'", "E-JOURNAL-ALTERED"),
+        ("UPDATE snapshot SET note = (SELECT note FROM checkpoint WHERE size = 300)", "E-JOURNAL-ALTERED"),
+        ("UPDATE snapshot SET size = 299", "E-JOURNAL-ALTERED"),
+    ],
+)
+def test_start_with_anything_missing_or_changed_at_the_edge_is_refused(tmp_path: Path, change: str, code: str) -> None:
+    path = tmp_path / "journal.db"
+    build(path, [1])
+    with closing(open_journal(path)) as journal:
+        journal.append(stakes(299), snapshot=b"state")
+    with forgery(path) as connection:
+        connection.execute(change)
+    assert fault_of(path).code == code
+
+
+def test_start_with_entries_and_chain_rewritten_without_the_key_is_refused(tmp_path: Path) -> None:
+    path = build(tmp_path / "journal.db", [4])
+    other = tmp_path / "other.db"
+    build(other, [1], OTHER_SIGNER)
+    with closing(open_journal(other, signer=OTHER_SIGNER)) as forger:
+        forger.append(stakes(3, 50))
+    leaves = stored(other, "SELECT leaf, idx FROM log")
+    with forgery(path) as connection:
+        connection.executemany("UPDATE log SET leaf = ? WHERE idx = ?", leaves)
+    assert fault_of(path).code == "E-JOURNAL-ALTERED"
+
+
+def test_start_with_the_whole_file_of_another_key_is_refused(tmp_path: Path) -> None:
+    path = build(tmp_path / "journal.db", [4], OTHER_SIGNER)
+    assert fault_of(path).code == "E-JOURNAL-KEY"
+
+
+def test_start_that_is_refused_leaves_the_file_as_it_was_and_unlocked(tmp_path: Path) -> None:
+    path = build(tmp_path / "journal.db", [4])
+    with forgery(path) as connection:
+        connection.execute("UPDATE log SET leaf = x'00' WHERE idx = 2")
+    before = path.read_bytes()
+    assert fault_of(path).code == fault_of(path).code == "E-JOURNAL-ALTERED"
+    assert path.read_bytes() == before
+
+
+def test_start_reads_no_more_of_a_long_journal_than_of_a_short_one(tmp_path: Path) -> None:
+    def steps(count: int) -> int:
+        path = build(tmp_path / f"{count}.db", [count])
+        counted = [0]
+
+        def count_ten() -> int:
+            counted[0] += 1
+            return 0
+
+        with closing(connect_writer(path)) as connection:
+            connection.set_progress_handler(count_ten, 10)
+            recover(connection, path, SIGNER.verifier)
+        return counted[0]
+
+    # Both end 44 entries after a full tile; the long one has 67 times the entries, and 77 more tile roots to read.
+    assert steps(256 * 78 + 44) <= steps(256 + 44) + 100
