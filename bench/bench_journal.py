@@ -98,7 +98,7 @@ class BareFile:
 
 
 async def latencies(folder: Path, commits: int) -> tuple[list[float], list[float], list[float], list[int]]:
-    """Seconds of a record through the writer, of a bare append of SQLite's bytes, of one of the entry's; SQLite's bytes."""
+    """Seconds of a commit, of a bare append of SQLite's bytes, of one of the entry's bytes; and SQLite's bytes."""
     path = folder / "latency.sqlite"
     Journal.create(path, SIGNER, allow_volatile=True)
     journal = opened(path)

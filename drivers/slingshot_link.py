@@ -13,8 +13,8 @@ from games.signals import LinkLost, LinkRestored
 DEVICE = "wheel"
 """The name of this link in LinkLost and LinkRestored."""
 
-PACED_INTERVALS = 2
-"""Intervals of natural length, one after another, that bring the link back."""
+PACED_LINES = 3
+"""Lines one after another, at natural intervals, that bring the link back."""
 
 
 class LinkWatch:
@@ -51,8 +51,10 @@ class LinkWatch:
         hasty = interval_us < self.pace_us
         self.bursts += hasty and not self._hasty
         self._hasty = hasty
-        self._paced = self._paced + 1 if self.pace_us <= interval_us < self._silence_us else 0
-        if self._paced < PACED_INTERVALS:
+        natural = self.pace_us <= interval_us < self._silence_us
+        # The first line after a loss begins the count whatever lies between it and the last one before.
+        self._paced = self._paced + 1 if natural and self._paced else 1
+        if self._paced < PACED_LINES:
             return signals
         self._up, self._told = True, False
         return [*signals, LinkRestored(at_us=at_us, device=DEVICE)]

@@ -246,6 +246,7 @@ class SpinWatch:
         forgot = line.number == NO_NUMBER and last.number != NO_NUMBER
         if _is_near(last, line) and not forgot:
             return []
+        self._told_spin = None  # after a power cut spin numbers begin again, and this one may come again
         went = "was switched off and on" if forgot or line.spin < last.spin else "played unseen"
         detail = f"the wheel {went}: spin {last.spin:03d} was the last one heard, now it is {line.spin:03d}"
         kind, lasted_ms = WheelFaultKind.STOPPED, (at_us - self._last_us) // 1_000

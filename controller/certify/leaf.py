@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
+from typing import Any
 
 from controller.certify.faults import LeafFault
 
@@ -153,8 +154,9 @@ def check_data(texts: Sequence[str]) -> None:
     """
     values = [_object_of(text) for text in texts]
     joined = f"[{','.join(texts)}]"
-    if _is_suspect(joined) or any(text.count("{") + text.count("[") > DEPTH_BOUND for text in texts):
-        for value in values:
+    suspects = _is_suspect(joined)  # of all at once, then of each: a table's entries are rarely any
+    for text, value in zip(texts, values, strict=True):
+        if (suspects and _is_suspect(text)) or _is_deep(text, value):
             canonical(value)
     if _encode(values) != joined:
         culprit = next(text for text, value in zip(texts, values, strict=True) if _encode(value) != text)
@@ -174,6 +176,21 @@ def _object_of(text: str) -> object:
 def _is_suspect(text: str) -> bool:
     """Whether there may be something in it that is spelled well and still has no place in a leaf."""
     return not text.isascii() or "null" in text or _LONG_NUMBER in text.encode().translate(_DIGITS_TO_ZERO)
+
+
+def _is_deep(text: str, value: object) -> bool:
+    """Whether ``value``, spelled ``text``, is nested too deeply; few texts have brackets enough for the question."""
+    if text.count("{") + text.count("[") <= DEPTH_BOUND:
+        return False
+    level: list[Any] = [value]
+    for _ in range(DEPTH_BOUND):
+        level = [
+            member
+            for outer in level
+            for member in (outer.values() if type(outer) is dict else outer)
+            if type(member) is dict or type(member) is list
+        ]
+    return bool(level)
 
 
 @lru_cache(maxsize=1024)

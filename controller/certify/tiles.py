@@ -8,13 +8,13 @@ edge of a journal of any length is found again from at most 255 entries and 255 
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from controller.certify.faults import JournalFault
 from controller.certify.leaf import leaf_hash
-from controller.certify.tree import Frontier, fold
+from controller.certify.tree import Frontier, fold, frontier_of
 
 TILE_HEIGHT = 8
 TILE_WIDTH = 1 << TILE_HEIGHT
@@ -57,7 +57,7 @@ class Edge:
         self._levels: list[_Level] = []
 
     @classmethod
-    def restore(cls, size: int, tail: Iterable[bytes], upper: Iterable[Iterable[bytes]]) -> Self:
+    def restore(cls, size: int, tail: Sequence[bytes], upper: Iterable[Sequence[bytes]]) -> Self:
         """The edge after ``size`` entries.
 
         ``tail`` are the leaf hashes that no full tile holds, ``upper`` for each level from 1 on the roots that no full
@@ -66,10 +66,8 @@ class Edge:
         edge = cls()
         edge.size = size
         for level, hashes in enumerate([tail, *upper]):
-            edge._levels.append(_Level(size >> (TILE_HEIGHT * (level + 1)), Frontier(), bytearray()))
-            for node in hashes:
-                edge._levels[level].frontier.append(node)
-                edge._levels[level].hashes += node
+            tile = size >> (TILE_HEIGHT * (level + 1))
+            edge._levels.append(_Level(tile, frontier_of(hashes), bytearray(b"".join(hashes))))
         return edge
 
     def copy(self) -> "Edge":
@@ -111,7 +109,7 @@ def level_count(size: int) -> int:
 
 def tile_roots(connection: sqlite3.Connection, level: int, start: int, stop: int) -> list[bytes]:
     """The roots of the full tiles start to stop - 1 of a level. Raises JournalFault (E-JOURNAL-INCOMPLETE)."""
-    query = "SELECT root FROM tile WHERE level = ? AND n >= ? AND n < ? ORDER BY n"
+    query = "SELECT root FROM tile INDEXED BY tile_root WHERE level = ? AND n >= ? AND n < ? ORDER BY n"
     roots = [root for (root,) in connection.execute(query, (level, start, stop))]
     if len(roots) != stop - start:
         raise JournalFault("E-JOURNAL-INCOMPLETE", f"tiles are missing at level {level} between {start} and {stop - 1}")
@@ -129,7 +127,7 @@ def entries(connection: sqlite3.Connection, start: int, stop: int) -> list[bytes
     return [leaf for _, leaf in rows]
 
 
-def restore_edge(connection: sqlite3.Connection, size: int, tail: Iterable[bytes]) -> Edge:
+def restore_edge(connection: sqlite3.Connection, size: int, tail: Sequence[bytes]) -> Edge:
     """The edge of a stored tree, given the hashes of the entries that no full tile holds.
 
     Raises JournalFault (E-JOURNAL-INCOMPLETE).

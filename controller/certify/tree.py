@@ -76,6 +76,16 @@ def root_of(hashes: Sequence[bytes]) -> bytes:
     return level[0]
 
 
+def frontier_of(hashes: Sequence[bytes]) -> Frontier:
+    """The frontier after these leaf hashes."""
+    size, nodes, start = len(hashes), [], 0
+    for height in range(size.bit_length() - 1, -1, -1):
+        if size >> height & 1:
+            nodes.append(root_of(hashes[start : start + (1 << height)]))
+            start += 1 << height
+    return Frontier(size, nodes)
+
+
 def subtrees_of(hashes: Sequence[bytes]) -> Subtree:
     """Subtree roots computed from all leaf hashes at hand."""
     return lambda start, stop: root_of(hashes[start:stop])

@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -68,9 +67,22 @@ def whole_number(least: int = 0) -> Callable[[click.Context, click.Parameter, An
     return read
 
 
-option = partial(click.option, cls=Option)
-argument = partial(click.argument, cls=Argument)
-file_type = partial(click.Path, path_type=Path)
+Decorate = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def option(*declarations: str, phrase: Phrase, **attributes: Any) -> Decorate:
+    """Give a command an option, explained in both languages."""
+    return click.option(*declarations, cls=Option, phrase=phrase, **attributes)
+
+
+def argument(*declarations: str, phrase: Phrase, **attributes: Any) -> Decorate:
+    """Give a command an argument, explained in both languages."""
+    return click.argument(*declarations, cls=Argument, phrase=phrase, **attributes)
+
+
+def path_option(*declarations: str, phrase: Phrase, **attributes: Any) -> Decorate:
+    """Give a command an option that names a file or a folder; whether it is there is for the command to say."""
+    return option(*declarations, phrase=phrase, type=click.Path(path_type=Path), **attributes)
 
 
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:

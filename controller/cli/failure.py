@@ -1,8 +1,8 @@
 """Why a command could not do what it was asked, told in one sentence, with its code and what to do about it.
 
 Exit statuses are the same everywhere: 0 all is as it should be, 1 it is not, 2 what was given cannot be used, 3 no
-table answers, 64 the command line is wrong, 130 interrupted. A code of the catalogue may fix its own: those of ``journal
-verify`` (``verify.Outcome``) come from there.
+table answers, 64 the command line is wrong, 130 interrupted. A code of the catalogue may fix its own, as the outcomes
+of a journal's verification do (``verify.Outcome``).
 """
 
 import json

@@ -1,8 +1,8 @@
 """Finding the running table and asking it, over the socket of ``controller/status.py``.
 
-    --socket PATH      this one
-    --config FILE      beside that table's journal, or in the runtime folder that systemd made for it
-    neither            the one table that runs on this machine; else the demonstration in this folder
+--socket PATH      this one
+--config FILE      beside that table's journal, or in the runtime folder that systemd made for it
+neither            the one table that runs on this machine; else the demonstration in this folder
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from controller.cli.commands import file_type, option
+from controller.cli.commands import path_option
 from controller.cli.failure import SILENT, Failure
 from controller.cli.language import Phrase, here
 from controller.options import Config
@@ -91,8 +91,8 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that name a running table."""
     named = Phrase("La configuration de la table.", "The table's configuration.")
     where = Phrase("La prise locale de la table en marche.", "The local socket of the running table.")
-    command = option("--socket", type=file_type(), metavar="PATH", phrase=where)(command)
-    return option("--config", type=file_type(), metavar="FILE", phrase=named)(command)
+    command = path_option("--socket", metavar="PATH", phrase=where)(command)
+    return path_option("--config", metavar="FILE", phrase=named)(command)
 
 
 SILENT_EXIT = Phrase("aucune table ne répond", "no table answers")

@@ -15,6 +15,9 @@ from controller.cli.failure import JSON, Failure, advice_lines, title_of
 from controller.cli.language import here
 from games.money import euros
 
+Step = Callable[[int, int], None]
+"""Called with how much is done, and how much there is."""
+
 YES = {"o", "oui", "y", "yes"}
 
 
@@ -109,18 +112,18 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 @contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error while something long goes on, where that is a terminal: call it with what is done."""
+def progress(label: str) -> Iterator[Step]:
+    """A bar on standard error while something long goes on, where that is a terminal."""
     if wants_json() or not sys.stderr.isatty():
-        yield lambda done: None
+        yield lambda done, total: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     shape = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*shape, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda done: bar.update(task, completed=done)
+        task = bar.add_task(label)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextmanager

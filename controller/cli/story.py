@@ -3,7 +3,7 @@
 import click
 
 from controller.cli.failure import title_of
-from controller.cli.language import here
+from controller.cli.language import count, here
 from controller.cli.output import money
 from controller.cli.words import CAUSES, DIRECTIONS, spoken, who, word
 from games import health, posts, seance
@@ -43,13 +43,13 @@ def _round(fact: Fact) -> str:
         case roulette.NumberValidated(pocket=pocket, director=director):
             manual = here("validé en mode manuel par", "validated in manual mode by")
             return f"{spoken(pocket)} {manual} {who(director)}"
-        case roulette.RoundClosed(round=number, posts=count, staked=staked, returned=returned, won=won):
-            return here(
-                f"Coup {number} réglé : {count} poste(s), misé {money(staked)}, rendu {money(returned)}, "
-                f"gagné {money(won)}",
-                f"Round {number} settled: {count} post(s), staked {money(staked)}, returned {money(returned)}, "
-                f"won {money(won)}",
+        case roulette.RoundClosed(round=number, posts=settled, staked=staked, returned=returned, won=won):
+            served = count(settled, "poste", "post")
+            sums = here(
+                f"misé {money(staked)}, rendu {money(returned)}, gagné {money(won)}",
+                f"staked {money(staked)}, returned {money(returned)}, won {money(won)}",
             )
+            return here(f"Coup {number} réglé : {served}, {sums}", f"Round {number} settled: {served}, {sums}")
         case roulette.RoundVoided(round=number, cents=cents, reason=reason):
             why = word(CAUSES, reason)
             return click.style(
@@ -194,8 +194,8 @@ def _staff(fact: Fact) -> str:
             )
         case seance.SeanceClosed(seance=name, by=by, rounds=rounds, paid_out_cents=paid):
             closed = here(
-                f"Séance {name} fermée par {who(by)} : {rounds} coups, {money(paid)} payés",
-                f"Séance {name} closed by {who(by)}: {rounds} rounds, {money(paid)} paid out",
+                f"Séance {name} fermée par {who(by)} : {count(rounds, 'coup', 'round')}, {money(paid)} payés",
+                f"Séance {name} closed by {who(by)}: {count(rounds, 'coup', 'round')}, {money(paid)} paid out",
             )
             return click.style(closed, bold=True)
         case seance.OrderRefused(order=order, by=by, reason=reason):

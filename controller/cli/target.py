@@ -11,17 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from controller.certify.checkpoint import Checkpoint, parse_checkpoint
-from controller.certify.note import Verifier, open_note
+import click
+
+from controller.certify.checkpoint import Checkpoint
+from controller.certify.note import Verifier
 from controller.certify.reader import Reader
 from controller.certify.storage import connect_reader, faults_of
-from controller.certify.trust import open_checkpoint
-from controller.cli.commands import argument, file_type, option
+from controller.certify.trust import last_checkpoint
+from controller.cli.commands import argument, option
 from controller.cli.failure import Failure
 from controller.cli.language import Phrase, here
 
 JOURNAL, VKEY, CONFIG = "journal.sqlite", "table.vkey", "table.toml"
 """What a folder with a journal holds."""
+
+NO_KEY = 3
+"""The exit status of what cannot be judged for want of the right key (``verify.Outcome``)."""
 
 VKEY_BOUND = 4_096
 """Bytes of a file that is read for a public key."""
@@ -50,13 +55,15 @@ class Target:
         if self.vkey is None:
             beside = self.file.parent / VKEY
             detail = here(f"ni {beside} ni --vkey : avec quelle clé ?", f"neither {beside} nor --vkey: by which key?")
-            raise Failure("E-VKEY-MISSING", detail)
+            raise Failure("E-VKEY-MISSING", detail, NO_KEY)
         return self.vkey
 
 
 def target_of(path: Path, vkey: str | None) -> Target:
-    """What the words of a command line mean. Raises OSError when a key file cannot be read."""
+    """What the words of a command line mean. Raises Failure: E-JOURNAL-MISSING, E-VKEY-MISSING."""
     file = path / JOURNAL if path.is_dir() else path
+    if not file.exists():
+        raise Failure("E-JOURNAL-MISSING", here(f"il n'y a pas de journal {file}", f"there is no journal {file}"))
     if vkey is not None:
         return Target(file, _key_text(Path(vkey)) if "+" not in vkey or Path(vkey).exists() else vkey)
     beside = file.parent / VKEY
@@ -64,8 +71,11 @@ def target_of(path: Path, vkey: str | None) -> Target:
 
 
 def _key_text(file: Path) -> str:
-    with file.open("rb") as opened:
-        return opened.read(VKEY_BOUND).decode("ascii", errors="replace").strip()
+    try:
+        with file.open("rb") as opened:
+            return opened.read(VKEY_BOUND).decode("ascii", errors="replace").strip()
+    except OSError as error:
+        raise Failure("E-VKEY-MISSING", f"{file}: {error.strerror}", NO_KEY) from None
 
 
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,10 +85,11 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "The table's public key, or its file; otherwise table.vkey beside the journal.",
     )
     journal = Phrase(
-        "Le fichier d'un journal, ou un dossier avec journal.sqlite.", "A journal's file, or a folder with journal.sqlite."
+        "Le fichier d'un journal, ou un dossier avec journal.sqlite.",
+        "A journal's file, or a folder with journal.sqlite.",
     )
     command = option("--vkey", metavar="FILE|KEY", phrase=key)(command)
-    return argument("target", type=file_type(), metavar="TARGET", phrase=journal)(command)
+    return argument("target", type=click.Path(path_type=Path), metavar="TARGET", phrase=journal)(command)
 
 
 class Past:
@@ -106,8 +117,7 @@ class Past:
         return None if row is None else (row[0], row[1])
 
 
-def last_checkpoint(reader: Reader, verifier: Verifier) -> Checkpoint:
-    """The newest checkpoint, signed by this key. Raises JournalFault."""
-    note = reader.checkpoint()
-    claimed = parse_checkpoint(open_note(note, [verifier]).text)
-    return open_checkpoint(claimed.size, note, verifier)
+def signed_checkpoint(file: Path, verifier: Verifier) -> Checkpoint:
+    """The newest checkpoint of a journal, if this key signed it. Raises JournalFault."""
+    with faults_of(file), closing(connect_reader(file)) as connection:
+        return last_checkpoint(connection, verifier)[0]

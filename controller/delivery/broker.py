@@ -29,13 +29,13 @@ from controller.delivery.bus import (
     Routes,
     fail,
 )
-from controller.delivery.link import PAYLOAD_BOUND, SESSION_TAKEN_OVER, Link, LinkLostError
+from controller.delivery.link import PAYLOAD_BOUND, Link, LinkLostError
 
 STEADY_AFTER_S = 10.0
 """A connection that held so long was a good one: the next wait is the first delay again."""
 
-STOLEN_AFTER = 3
-"""Takeovers by another client with our name, within STOLEN_WITHIN_S, that are no accident any more."""
+STOLEN_AFTER = 5
+"""Connections that were accepted and then taken from us, one after the other within STOLEN_WITHIN_S: no accident."""
 
 STOLEN_WITHIN_S = 120.0
 """See STOLEN_AFTER."""
@@ -185,13 +185,20 @@ class BrokerBus:
             listener.on_disconnected()
 
     def _note_loss(self, lost: LinkLostError) -> None:
-        if lost.reason == SESSION_TAKEN_OVER:
+        """Tell why the connection ended, and watch for another client that uses our name.
+
+        Two such clients throw each other out again and again. Some brokers say "session taken over", others close
+        without a word; but each lets us in again at once, which a broker that is down does not.
+        """
+        if lost.taken:
             now_s = asyncio.get_running_loop().time()
             self._takeovers.append(now_s)
             if len(self._takeovers) == STOLEN_AFTER and now_s - self._takeovers[0] <= STOLEN_WITHIN_S:
-                detail = f"another client connects as {self._settings.client_id!r}, and took over {STOLEN_AFTER} times"
-                self._tell("E-MQTT-ID-STOLEN", detail)
+                name = self._settings.client_id
+                self._tell("E-MQTT-ID-STOLEN", f"{name!r} was thrown out {STOLEN_AFTER} times in a row", about=name)
                 return
+        else:
+            self._takeovers.clear()
         self._tell(lost.fault.code, lost.fault.detail)
 
     # ── What the link reports, from inside paho's callbacks ───────────────────────────────────────────────────────────

@@ -183,8 +183,17 @@ def guard(kind: str, configuration: str, program: str) -> int:
         IotCoreBroker(config_path=configuration).run_forever()
         return 1
     broker = subprocess.Popen([program, "-c", configuration], stdin=subprocess.DEVNULL)
-    _when_parent_ends(broker.terminate)
+    _when_parent_ends(lambda: _end_broker(broker))
     return broker.wait()
+
+
+def _end_broker(broker: subprocess.Popen[bytes]) -> None:
+    """Ask it to end; mosquitto overhears that in the first moment of its life."""
+    broker.terminate()
+    try:
+        broker.wait(STOP_WITHIN_S / 2)
+    except subprocess.TimeoutExpired:
+        broker.kill()
 
 
 def _when_parent_ends(end: Callable[[], None]) -> None:

@@ -52,6 +52,9 @@ FAILURE = 0x80
 SESSION_TAKEN_OVER = 0x8E
 """Another client connected with our name (MQTT 5, section 3.14.2.1)."""
 
+KEEP_ALIVE_TIMEOUT = 0x8D
+"""The broker does not answer pings; paho gives the same code when it finds that out itself."""
+
 _PROTOCOL_PACKET_BOUND = 268_435_455
 _TOPIC_BOUND = 1_024
 _PACKET_OVERHEAD = 256  # headers and the fixed properties, generously
@@ -64,12 +67,12 @@ _new_properties: Callable[[int], Any] = Properties  # paho does not type it
 
 
 class LinkLostError(Exception):
-    """A connection could not be made, or it ended. ``reason`` is the broker's own code, 0 when it gave none."""
+    """A connection could not be made, or it ended. ``taken``: as if another client had connected with our name."""
 
-    def __init__(self, code: str, detail: str, reason: int = 0) -> None:
+    def __init__(self, code: str, detail: str, *, taken: bool = False) -> None:
         super().__init__(f"{code} {detail}")
         self.fault = BusFault(code, detail)
-        self.reason = reason
+        self.taken = taken
 
 
 class LinkOwner(Protocol):
@@ -96,6 +99,7 @@ class Link:
         self.window = IN_FLIGHT_WINDOW
         self._owner = owner
         self._settings = settings
+        self._accepted = False
         self._packet_bound = _PROTOCOL_PACKET_BOUND
         self._inbound: deque[Message] = deque()
         self._stirred = asyncio.Event()
@@ -231,13 +235,16 @@ class Link:
         announced = vars(properties)
         self.window = min(IN_FLIGHT_WINDOW, announced.get("ReceiveMaximum", IN_FLIGHT_WINDOW))
         self._packet_bound = announced.get("MaximumPacketSize", _PROTOCOL_PACKET_BOUND)
-        if reason.value >= FAILURE:
-            self._lose("E-MQTT-REFUSED", f"{self._where}: {reason}", reason.value)
+        self._accepted = reason.value < FAILURE
+        if not self._accepted:
+            self._lose("E-MQTT-REFUSED", f"{self._where}: {reason}")
         self._client._on_connect(client, userdata, flags, reason, properties)
 
     def _on_disconnect(self, client: Any, userdata: Any, flags: Any, reason: ReasonCode, properties: Any) -> None:
-        if self._entering is not None and self._entering.done():
-            self._lose("E-MQTT-LOST", f"{self._where}: {reason}", reason.value)
+        if self._accepted:
+            told = flags.is_disconnect_packet_from_server or reason.value == KEEP_ALIVE_TIMEOUT
+            why = str(reason) if told else "closed without a word"
+            self._lose("E-MQTT-LOST", f"{self._where}: {why}", taken=not told or reason.value == SESSION_TAKEN_OVER)
         elif self._settings.uses_tls:
             self._lose("E-MQTT-TLS", f"{self._where}: closed before it answered, as when it refuses a certificate")
         else:
@@ -287,10 +294,10 @@ class Link:
         error = failed.exception()
         self._lose("E-MQTT-LOST", f"{self._where}: {error!r}")
 
-    def _lose(self, code: str, detail: str, reason: int = 0) -> None:
+    def _lose(self, code: str, detail: str, *, taken: bool = False) -> None:
         """The first reason why the connection ends is the one that is told."""
         if not self._lost.done():
-            self._lost.set_result(LinkLostError(code, detail, reason))
+            self._lost.set_result(LinkLostError(code, detail, taken=taken))
             self._stirred.set()
 
     @property

@@ -212,7 +212,9 @@ class WheelTwin:
         return self.settings.croupier or bool(self.memory.mode & WAIT_FOR_START)
 
     def _rest(self, at_us: int) -> None:
-        speed, seconds = self._rpm(at_us), None if self._waits else PAUSE_SECONDS
+        """Back to state 1: whatever the rotor did, the motor holds it within its set range again."""
+        speed = min(self._rpm(at_us), self.memory.rotor_range[1])
+        seconds = None if self._waits else PAUSE_SECONDS
         rest = replace(_still(BEFORE_GAME, clockwise=self._clockwise), seconds=seconds, rotor=(speed, speed))
         self._script.clear()
         self._enter(rest, at_us)

@@ -101,8 +101,8 @@ def test_two_state_5_lines_that_agree_are_a_result_without_the_bare_number() -> 
 
 def test_bare_number_alone_is_never_a_result() -> None:
     stage = Stage()
-    stage.lines(*SPIN, b"27\r\n", *[b"27\r\n"] * 5, *[status(4)] * 5)
-    assert pockets(stage.told) == []
+    stage.lines(*SPIN, b"27\r\n", b"27\r\n", *[status(4)] * 5)
+    assert stage.kinds() == ["BallLaunched", "BallSlowed"]
 
 
 def test_state_5_line_that_came_twice_at_once_is_one_reading() -> None:
@@ -149,6 +149,7 @@ def test_spin_after_number_256_is_number_1_and_nothing_is_wrong(through_state_1:
         [b"27\r\n", status(5, number="26"), status(5, number="27"), status(5, number="27")],
         [status(5, number="27"), status(5, number="26"), status(5, number="26"), status(5, number="26")],
         [b"27\r\n", b"26\r\n", status(5, number="27"), status(5, number="27")],
+        [b"26\r\n", b"27\r\n", status(5, number="27"), status(5, number="27")],
         [status(5, number="27"), b"26\r\n", status(5, number="27"), status(5, number="27")],
         [status(5, number="27"), *[status(4)] * 2, *[status(5, number="12")] * 3],
     ],
@@ -185,8 +186,12 @@ def test_contradiction_is_over_when_the_wheel_goes_on() -> None:
     assert stage.lines(status(1, number="26")) == [
         WheelFaultCleared(at_us=stage.at_us, fault=WheelFaultKind.NUMBER_CONTRADICTED, lasted_ms=2_000)
     ]
-    stage.lines(status(2, 8, "26"), status(3, 8, "26"), status(4, 8, "26"), *[status(5, 8, "12")] * 2)
-    assert pockets(stage.told) == ["12"]
+    flight = [status(2, 8, "26"), status(3, 8, "26"), status(4, 8, "26")]
+    stage.lines(*flight, b"11\r\n", *[status(5, 8, "12")] * 2, status(1, 8, "12"))
+    assert [type(signal) for signal in stage.told[-4:]] == [BallLaunched, BallSlowed, WheelFaultSeen, WheelFaultCleared]
+    flight = [status(2, 9, "12"), status(3, 9, "12"), status(4, 9, "12")]
+    stage.lines(*flight, *[status(5, 9, "30")] * 2)
+    assert pockets(stage.told) == ["30"]
 
 
 def test_second_result_under_one_spin_number_is_a_fault_and_never_a_pocket() -> None:
@@ -213,6 +218,7 @@ def test_spin_without_no_more_bets_has_a_result_but_no_slowing() -> None:
     stage = Stage()
     stage.lines(*[status(2)] * 4, *[status(3)] * 60, *[status(5, number="27")] * 4)
     assert stage.kinds() == ["BallLaunched", "PocketDetected"]
+    assert stage.decoder.counters.implausible == 0
     instants = [signal.at_us for signal in stage.told]
     assert instants == sorted(instants)
 
@@ -224,16 +230,31 @@ def test_state_4_line_made_a_state_5_line_by_one_bit_is_no_reading() -> None:
     stage = Stage()
     stage.lines(*SPIN, status(5, number=" 9"), *[status(4)] * 10)
     stage.lines(*[status(5, number="27")] * 3)
-    assert (pockets(stage.told), faults(stage.told)) == (["27"], [])
-    assert stage.kinds() == ["BallLaunched", "BallSlowed", "PocketDetected"]
-
-
-@pytest.mark.parametrize("damaged", [status(3, 200), status(6, 7), status(1, 7), status(5, 8, "27"), status(2, 135)])
-def test_impossible_line_in_a_flight_is_counted_and_disregarded(damaged: bytes) -> None:
-    stage = Stage()
-    stage.lines(*SPIN[:20], damaged, *SPIN[20:], b"31\r\n", *[status(5, number="31")] * 2)
     assert stage.kinds() == ["BallLaunched", "BallSlowed", "PocketDetected"]
     assert stage.decoder.counters.implausible == 1
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("damaged", [status(3, 200), status(6, 7), status(1, 7), status(5, 8, "27"), status(2, 135)])
+def test_impossible_line_in_a_flight_is_counted_and_disregarded(damaged: bytes, copies: int) -> None:
+    stage = Stage()
+    stage.lines(*SPIN[:20], damaged * copies, *SPIN[20:], b"31\r\n", *[status(5, number="31")] * 2)
+    assert stage.kinds() == ["BallLaunched", "BallSlowed", "PocketDetected"]
+    assert stage.decoder.counters.implausible == 1
+
+
+@pytest.mark.parametrize("damaged", [status(3, 8), status(4, 8), status(3, 7), status(5, 8, "27")])
+def test_impossible_line_between_two_games_launches_and_closes_nothing(damaged: bytes) -> None:
+    stage = Stage()
+    assert stage.lines(status(1), damaged, *[status(1)] * 5) == []
+
+
+def test_impossible_line_before_a_gap_does_not_bear_out_one_after_it() -> None:
+    stage = Stage()
+    stage.lines(*SPIN, status(1))
+    stage.silence(5)
+    stage.lines(*[status(4)] * 3, status(1), *[status(4)] * 3, *[status(5, number="27")] * 2)
+    assert stage.kinds() == ["BallLaunched", "BallSlowed", "LinkLost", "LinkRestored", "PocketDetected"]
 
 
 def test_fragment_after_a_silence_never_reads_as_double_zero() -> None:
@@ -326,6 +347,43 @@ def test_number_that_fell_while_nobody_listened_is_a_hint_and_never_a_result(bac
     assert (pockets(stage.told), hints(stage.told)) == ([], [(7, "27")])
 
 
+@pytest.mark.parametrize("back", [status(1, 8, "27"), status(5, 8, "27"), status(6, 7, "27"), status(2, 9, "27")])
+def test_number_that_may_be_that_of_another_spin_is_no_hint_for_the_one_that_was_in_flight(back: bytes) -> None:
+    stage = Stage()
+    stage.lines(*SPIN)
+    stage.silence(56)
+    stage.lines(*[back] * 4)
+    assert 7 not in {spin for spin, _ in hints(stage.told)}
+
+
+def test_number_that_two_lines_do_not_agree_on_is_no_hint() -> None:
+    stage = Stage()
+    stage.lines(*SPIN)
+    stage.silence(56)
+    stage.lines(status(2, 8, "27"), status(2, 8, "26"), status(2, 8, "27"), status(2, 8, "27"))
+    assert hints(stage.told) == []
+
+
+@pytest.mark.parametrize(("state", "told"), [(3, "BallLaunched"), (4, "BallSlowed")])
+@pytest.mark.parametrize("spin", [7, 8])
+def test_state_of_a_new_attempt_found_after_a_gap_is_told_once(spin: int, state: int, told: str) -> None:
+    stage = Stage()
+    stage.lines(*SPIN, *[status(5, number="27")] * 3, *[status(1, number="27")] * 2)
+    stage.silence(20)
+    before = len(stage.told)
+    stage.lines(*[status(state, spin, "27")] * 6)
+    assert names(stage.told[before:]) == ["LinkRestored", told]
+
+
+def test_ball_launched_again_during_a_gap_is_told_again() -> None:
+    stage = Stage()
+    stage.lines(*SPIN)
+    stage.silence(20)
+    before = len(stage.told)
+    stage.lines(*[status(3)] * 4, *[status(4)] * 4)
+    assert names(stage.told[before:]) == ["LinkRestored", "BallLaunched", "BallSlowed"]
+
+
 def test_number_that_fell_unseen_at_spin_256_is_told_at_spin_1() -> None:
     stage = Stage(live=False)
     stage.lines(*[status(2, 256)] * 4, status(3, 256), status(4, 256))
@@ -383,6 +441,8 @@ def test_spin_number_that_jumped_over_a_gap_has_no_hint_but_a_fault(spin: int, w
     assert [signal.fault for signal in seen] == [WheelFaultKind.STOPPED]
     assert what in seen[0].detail
     assert "007" in seen[0].detail
+    cleared = [signal for signal in stage.told if isinstance(signal, WheelFaultCleared)]
+    assert [signal.lasted_ms // 1_000 for signal in cleared] == [601]
 
 
 def test_wheel_that_forgot_its_number_was_switched_off_even_when_its_spin_number_fits() -> None:
@@ -393,12 +453,28 @@ def test_wheel_that_forgot_its_number_was_switched_off_even_when_its_spin_number
     assert faults(stage.told) == [WheelFaultKind.STOPPED]
 
 
+def test_first_spin_after_a_power_cut_has_its_result_though_its_number_had_one_before() -> None:
+    stage = Stage(live=False)
+    game = [status(2, 1, "  "), status(3, 1, "  "), status(4, 1, "  "), *[status(5, 1, "27")] * 3]
+    stage.lines(*[status(1, 1, "  ")] * 3, *game)
+    stage.silence(20)
+    stage.lines(*[status(1, 1, "  ")] * 3, *game)
+    assert pockets(stage.told) == ["27", "27"]
+
+
 def test_spin_number_that_jumps_without_a_gap_is_believed_when_repeated() -> None:
     stage = Stage()
     stage.lines(*SPIN, status(2, 8, "27"))
     assert hints(stage.told) == []
     stage.lines(status(2, 8, "27"))
     assert (pockets(stage.told), hints(stage.told)) == ([], [(7, "27")])
+
+
+def test_line_just_after_a_replug_does_not_count_the_pace_from_before_it() -> None:
+    stage = Stage()
+    stage.told += stage.decoder.unplugged(stage.at_us)
+    assert stage.lines(status(1), status(1)) == []
+    assert names(stage.lines(status(1))) == ["LinkRestored"]
 
 
 def test_port_that_vanished_is_a_lost_link_at_once_and_half_a_line_is_forgotten() -> None:

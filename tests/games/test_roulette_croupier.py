@@ -47,8 +47,11 @@ def expected_direction(table: Table) -> Direction | None:
 def test_round_of_a_croupier_goes_from_faites_vos_jeux_to_the_announced_and_paid_number() -> None:
     table = playing()
     assert table.says_faites_vos_jeux().facts == (BettingOpened(round=1, direction=None),)
+    assert table.last.requests == ()  # it is for the croupier to launch
     table.stakes(1, {"plein-17": 10 * EURO})
     assert table.ball_runs(direction=CLOCKWISE).the(SpinStarted).direction is CLOCKWISE
+    limit = table.rules.no_more_bets_limit_ms
+    assert table.last.requests == (SetTimer(name="no_more_bets_limit", round=1, after_ms=limit),)
     assert table.stakes(2, {"rouge": 10 * EURO}).refusal is None  # bets are open while the ball runs
     assert table.ball_slows().facts == (NoMoreBetsCalled(round=1, source="wheel", by=None),)
     assert table.ball_in("17").facts == (NumberDetected(round=1, spin=1, pocket="17"),)
@@ -139,6 +142,12 @@ def test_number_that_the_wheel_repeats_while_the_croupier_looks_changes_nothing(
     assert table.confirms("17").the(RoundClosed).pocket == "17"
 
 
+def test_number_of_another_spin_while_the_croupier_looks_is_disregarded() -> None:
+    table = playing().reaches(Phase.VERIFYING, "17")
+    assert table.ball_in("34", spin=99).kinds == ["ObservationDisregarded"]
+    assert table.confirms("17").the(RoundClosed).pocket == "17"
+
+
 def test_number_that_the_wheel_repeats_after_the_settlement_pays_nobody_again() -> None:
     table = playing()
     table.plays_round("17", {1: {"plein-17": 10 * EURO}})
@@ -189,6 +198,7 @@ def test_rotor_that_turns_the_same_way_again_makes_no_spin_and_the_ball_is_launc
     table.says_faites_vos_jeux()
     table.stakes(1, {"rouge": 10 * EURO})
     assert table.ball_runs(direction=CLOCKWISE).facts == (SpinRefused(round=2, spin=2, direction=CLOCKWISE),)
+    assert table.last.requests == ()  # it is for the croupier to launch again
     assert table.phase is Phase.BETTING and table.staked(1) == 10 * EURO
     assert table.ball_runs(direction=COUNTERCLOCKWISE).kinds == ["SpinStarted"]
     table.ball_slows()
@@ -216,6 +226,7 @@ def test_rotor_found_turning_the_same_way_when_the_ball_slows_closes_bets_and_pa
     stopped = table.ball_slows(spin=2, direction=CLOCKWISE)
     assert stopped.kinds == ["NoMoreBetsCalled", "IncidentDeclared"]
     assert not stopped.the(IncidentDeclared).number_allowed
+    assert stopped.requests == (ResetWheel(),)
 
 
 @pytest.mark.law("67-15")
@@ -314,6 +325,7 @@ def test_slowing_of_a_ball_whose_launch_went_unseen_closes_bets_all_the_same() -
     table = playing()
     table.says_faites_vos_jeux()
     assert table.ball_slows(spin=9).kinds == ["SpinStarted", "NoMoreBetsCalled"]
+    assert "number_limit" in table.timers
     table.ball_in("17", spin=9)
     assert table.confirms("17").the(RoundClosed).pocket == "17"
 

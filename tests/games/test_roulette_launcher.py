@@ -175,6 +175,12 @@ def test_launch_is_ordered_once_and_only_while_bets_are_open() -> None:
     assert table.timer_fires("launch", of_round=1).facts == ()
 
 
+def test_launch_is_not_ordered_after_an_incident_closed_the_bets() -> None:
+    table = playing(LAUNCHER).reaches(Phase.BETTING)
+    table.declares_incident()
+    assert table.time_ends("launch").facts == ()
+
+
 def test_launch_that_is_not_seen_is_an_incident_without_a_number() -> None:
     table = launched(playing(LAUNCHER))
     declared = table.time_ends("launch_limit").the(IncidentDeclared)

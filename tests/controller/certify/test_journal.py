@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.certify import journal as journal_module
+from controller.certify import storage
 from controller.certify.checkpoint import parse_checkpoint, snapshot_text
 from controller.certify.faults import CertifyFault, JournalFault, LeafFault
 from controller.certify.journal import Journal
@@ -39,7 +40,7 @@ def fault_of(action: Callable[[], object]) -> CertifyFault:
     return caught.value
 
 
-def kept_sizes(path: Path) -> list[object]:
+def kept_sizes(path: Path) -> list[int]:
     return [size for (size,) in stored(path, "SELECT size FROM checkpoint ORDER BY size")]
 
 
@@ -131,8 +132,6 @@ def test_settings_that_keep_commits_are_in_force(journal: Journal) -> None:
 
 
 def test_setting_that_is_ignored_stops_the_opening(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from controller.certify import storage
-
     monkeypatch.setattr(storage, "WAL_PAGES", 2**40)  # beyond what SQLite can count: it keeps another number
     fault = fault_of(lambda: open_journal(path))
     assert fault.code == "E-JOURNAL-SETTING"
@@ -151,8 +150,6 @@ def test_second_daemon_on_the_same_journal_is_refused_until_the_first_has_closed
 def test_journal_on_a_file_system_that_forgets_is_refused_unless_permitted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from controller.certify import storage
-
     monkeypatch.setattr(storage, "file_system", lambda path: "tmpfs")
     path = tmp_path / "journal.db"
     assert fault_of(lambda: Journal.create(path, SIGNER)).code == "E-JOURNAL-VOLATILE"

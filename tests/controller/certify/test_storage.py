@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.certify import storage
 from controller.certify.faults import JournalFault
 from controller.certify.storage import file_system, refuse_volatile
 from tests.controller.certify.workshop import build, forgery, open_journal
@@ -85,8 +86,6 @@ def test_lock_that_cannot_be_made_is_unreadable(path: Path) -> None:
 
 
 def test_database_that_another_program_is_writing_is_busy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from controller.certify import storage
-
     monkeypatch.setattr(storage, "BUSY_TIMEOUT_S", 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -10,6 +10,7 @@ from controller.certify.tree import (
     EMPTY_ROOT,
     Frontier,
     consistency_proof,
+    frontier_of,
     inclusion_proof,
     node_hash,
     root_of,
@@ -67,6 +68,7 @@ def test_frontier_grown_entry_by_entry_has_the_root_of_every_size() -> None:
         frontier.append(leaf)
         assert frontier.root() == ROOTS[size]
         assert len(frontier.nodes) == size.bit_count()
+        assert frontier_of(HASHES[:size]).nodes == frontier.nodes
 
 
 @given(st.lists(st.integers(0, 6), max_size=12))

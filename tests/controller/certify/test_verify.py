@@ -1,7 +1,7 @@
 """The full verification: every flipped byte is found and its entry named, every attack gets its own verdict."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from shutil import copyfile
@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.certify import leaf as leaf_module
 from controller.certify import verify as verify_module
 from controller.certify.faults import KeyFault, NoteFault
 from controller.certify.journal import Journal
@@ -21,11 +22,10 @@ from drivers.clock import ManualClock
 from tests.controller.certify.workshop import BOOT, OTHER_SIGNER, SIGNER, build, forgery, open_journal, stakes, stored
 
 VKEY = SIGNER.verifier.vkey
-Bench = Callable[[str, tuple[object, ...]], Verdict]
 
 
-def outcome(path: Path, **options: object) -> tuple[Outcome, int | None]:
-    verdict = verify(path, VKEY, **options)  # type: ignore[arg-type]
+def outcome(path: Path, remembered: str | None = None) -> tuple[Outcome, int | None]:
+    verdict = verify(path, VKEY, remembered=remembered)
     assert verdict.ok is (verdict.outcome is Outcome.OK)
     assert (verdict.code is None) is (verdict.problem is None) is verdict.ok
     return verdict.outcome, verdict.index
@@ -98,7 +98,7 @@ def test_journal_in_use_is_verified_as_it_was_at_one_moment(path: Path, journal:
 def test_flip_of_each_byte_of_each_entry_of_a_short_journal_is_found_and_the_entry_named(
     short: Path, index: int
 ) -> None:
-    length = len(stored(short, "SELECT leaf FROM log WHERE idx = ?", index)[0][0])  # type: ignore[arg-type]
+    length = len(stored(short, "SELECT leaf FROM log WHERE idx = ?", index)[0][0])
     found = {at: (verdict.outcome, verdict.index) for at, verdict in flips(short, index, range(length))}
     assert len(found) == length
     assert {at: what for at, what in found.items() if what != (Outcome.ALTERED, index)} == {}
@@ -152,7 +152,6 @@ def test_flip_in_anything_that_is_not_an_entry_is_found_and_no_entry_blamed(
 ) -> None:
     ((value,),) = stored(copy, select)
     content = value.encode() if isinstance(value, str) else value
-    assert isinstance(content, bytes)
     for at in range(0, len(content), max(1, len(content) // 60)):
         altered = bytearray(content)
         altered[at] ^= 2
@@ -171,7 +170,7 @@ def test_flip_in_anything_that_is_not_an_entry_is_found_and_no_entry_blamed(
 def rewrite(path: Path, start: int, *, tiles: bool) -> None:
     """What a forger without the key can do best: other entries from ``start`` on, well formed and linked anew."""
     leaves = [leaf for (leaf,) in stored(path, "SELECT leaf FROM log ORDER BY idx")]
-    kept = [leaf for leaf in leaves if isinstance(leaf, bytes)][:start]
+    kept = leaves[:start]
     records = [Record("fr.a.b.v1", canonical({"forged": at}), None) for at in range(len(leaves) - start)]
     stamp = Stamp(source=SIGNER.name, boot=BOOT, mono_ms=1, wall_ms=1, quality="ntp")
     forged, _ = build_leaves(start, leaf_hash(kept[-1]), records, stamp)
@@ -205,7 +204,6 @@ def test_rewritten_entries_after_the_last_but_one_checkpoint_are_fenced_in(copy:
 
 def test_entry_altered_together_with_its_tile_is_named_by_the_chain(copy: Path) -> None:
     ((leaf,),) = stored(copy, "SELECT leaf FROM log WHERE idx = 40")
-    assert isinstance(leaf, bytes)
     altered = leaf.replace(b'"cents":540', b'"cents":941')
     assert altered != leaf
     with forgery(copy) as connection:
@@ -326,10 +324,8 @@ def test_journal_with_damaged_pages_is_unreadable(copy: Path) -> None:
 def test_entry_that_was_signed_in_a_spelling_that_is_not_canonical_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from controller.certify import leaf
-
     path = build(tmp_path / "journal.db", [200])
-    monkeypatch.setattr(leaf, "check_data", lambda texts: None)
+    monkeypatch.setattr(leaf_module, "check_data", lambda texts: None)
     with closing(open_journal(path)) as journal:
         journal.append([*stakes(3), Record("fr.a.b.v1", '{"b":1,"a":2}', None), *stakes(100)])
     monkeypatch.undo()

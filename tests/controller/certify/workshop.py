@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from controller.certify.journal import Journal
 from controller.certify.leaf import Record, canonical
@@ -60,7 +61,7 @@ def forgery(path: Path) -> Iterator[sqlite3.Connection]:
         connection.execute("COMMIT")
 
 
-def stored(path: Path, query: str, *values: object) -> list[tuple[object, ...]]:
+def stored(path: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
     """What the file answers to a query."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query, values).fetchall()

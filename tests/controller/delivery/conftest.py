@@ -189,10 +189,7 @@ class RealBroker:
 
     async def stop(self) -> None:
         if self.up.is_set():
-            self.up.clear()
-            os.kill(self._pid, signal.SIGCONT)
-            os.kill(self._pid, signal.SIGTERM)
-            await self._gone()
+            await self.kill()
 
     def freeze(self) -> None:
         """Let it hang: its connections stay open, and it does nothing."""

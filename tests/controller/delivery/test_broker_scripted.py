@@ -320,14 +320,14 @@ async def test_broker_that_forgets_one_acknowledgement_is_given_up(
 # ── What comes in, and how it ends ────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_broker_disconnect_by_takeover_three_times_is_a_stolen_name(
+async def test_broker_disconnect_by_takeover_again_and_again_is_a_stolen_name(
     scripted: ScriptedBroker, station: Make
 ) -> None:
     scripted.greeting = packet(0xE0, b"\x8e\x00")
     table = station(scripted.port, filters=["a"])
     await table.ear.until(lambda: "E-MQTT-ID-STOLEN" in table.ear.codes)
     assert table.bus.status().takeovers == broker_module.STOLEN_AFTER
-    assert "taken over" in table.ear.faults[0].detail
+    assert "Session taken over" in table.ear.faults[0].detail
     assert table.ear.faults[0].code == "E-MQTT-LOST"  # once may be our own connection of before
 
 

@@ -1,0 +1,312 @@
+"""``tablectl journal``: read, verify and create a table's journal. Nothing here can change an entry."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from controller.certify.faults import KeyFault, LeafFault, NoteFault
+from controller.certify.leaf import Leaf, leaf_hash, parse_leaf
+from controller.certify.reader import Reader
+from controller.certify.tree import verify_inclusion
+from controller.certify.verify import Outcome, Verdict, verify
+from controller.cli.commands import Group, argument, option, path_option, whole_number
+from controller.cli.entries import entry_of, known, no_such_entry
+from controller.cli.failure import Failure
+from controller.cli.language import Phrase, here
+from controller.cli.output import confirm, dim, fields, heading, progress, tell, trouble, wants_json
+from controller.cli.story import story
+from controller.cli.target import NO_KEY, VKEY, Target, signed_checkpoint, target_of, target_options
+
+FOLLOW_S = 0.25
+"""How often ``tail -f`` looks for new entries."""
+
+VERDICTS = {
+    Outcome.OK: Phrase(
+        "tout concorde : rien n'a changé depuis la signature", "all agrees: nothing changed since it was signed"
+    ),
+    Outcome.ALTERED: Phrase("le journal a été altéré", "the journal was altered"),
+    Outcome.ROLLED_BACK_OR_FORKED: Phrase(
+        "des écritures signées manquent, ou deux histoires existent",
+        "signed entries are gone, or there are two histories",
+    ),
+    Outcome.UNSIGNED_OR_UNKNOWN_KEY: Phrase(
+        "pas signé, ou signé par une autre clé, ou clé absente", "not signed, or by another key, or the key is absent"
+    ),
+    Outcome.INCOMPLETE: Phrase("une écriture manque", "an entry is missing"),
+    Outcome.UNREADABLE: Phrase("le journal ne peut pas être lu", "the journal cannot be read"),
+}
+
+command = Group(
+    "journal",
+    phrase=Phrase("Lire, vérifier et créer le journal d'une table.", "Read, verify and create a table's journal."),
+)
+
+
+# ── verify ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@command.command(
+    "verify",
+    phrase=Phrase(
+        "Vérifie chaque écriture, chaque empreinte et chaque signature.\n\n"
+        "Il ne faut que le fichier et la clé publique de la table ; la table peut jouer pendant ce temps.",
+        "Verify every entry, every hash and every signature.\n\n"
+        "Only the file and the table's public key are needed; the table may play meanwhile.",
+    ),
+    exits={int(outcome): phrase for outcome, phrase in VERDICTS.items()},
+)
+@target_options
+@path_option(
+    "--remembered",
+    metavar="NOTE",
+    phrase=Phrase(
+        "Un point de contrôle gardé ailleurs : le journal doit en être la suite.",
+        "A checkpoint that was kept elsewhere: the journal must have grown from it.",
+    ),
+)
+def verify_command(target: Path, vkey: str | None, remembered: Path | None) -> int:
+    """Verify a journal; the status is the outcome."""
+    judged = target_of(target, vkey)
+    try:
+        note = remembered.read_text(encoding="utf-8") if remembered else None
+        with progress(here("Vérification", "Verifying")) as step:
+            verdict = verify(judged.file, judged.needed_vkey, step, remembered=note)
+    except (KeyFault, NoteFault) as fault:
+        raise Failure(fault.code, fault.detail, NO_KEY) from None
+    except OSError as error:
+        raise Failure("E-FILE", f"{error.filename}: {error.strerror}", Outcome.UNREADABLE) from None
+    tell(verdict_document(judged, verdict), verdict_lines(judged, verdict))
+    return int(verdict.outcome)
+
+
+def verdict_document(target: Target, verdict: Verdict) -> dict[str, Any]:
+    """What was found, for programs."""
+    return {
+        "journal": str(target.file),
+        "vkey": target.vkey,
+        "outcome": verdict.outcome.name.lower(),
+        "size": verdict.size,
+        "root": verdict.root.hex(),
+        "checkpoints": verdict.checkpoints,
+        "code": verdict.code,
+        "problem": verdict.problem,
+        "entry": verdict.index,
+    }
+
+
+def verdict_lines(target: Target, verdict: Verdict) -> list[str]:
+    """What was found, for people."""
+    lines = [heading(str(target.file))]
+    if verdict.ok:
+        pairs = [
+            (here("écritures", "entries"), str(verdict.size)),
+            (here("racine", "root"), verdict.root.hex()),
+            (here("points de contrôle", "checkpoints"), str(verdict.checkpoints)),
+            (here("clé", "key"), target.needed_vkey.partition("+")[0]),
+        ]
+        return [*lines, *fields(pairs, indent="  "), "  " + click.style(str(VERDICTS[verdict.outcome]), fg="green")]
+    lines += trouble(verdict.code or "", verdict.problem or "")
+    if verdict.index is not None:
+        lines.append(f"  {here('première écriture concernée', 'first entry concerned')}: {verdict.index}")
+    return lines
+
+
+# ── tail, export ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@command.command(
+    "tail",
+    phrase=Phrase("Montre les dernières écritures, une par ligne.", "Show the last entries, one on each line."),
+    exits={
+        0: Phrase("tout a été lu", "all was read"),
+        1: Phrase("une écriture ne peut pas être lue", "an entry cannot be read"),
+        5: VERDICTS[Outcome.UNREADABLE],
+    },
+)
+@target_options
+@option(
+    "-n",
+    "--lines",
+    default="20",
+    callback=whole_number(),
+    phrase=Phrase("Combien ; 20 sinon.", "How many; 20 otherwise."),
+)
+@option("-f", "--follow", is_flag=True, phrase=Phrase("Attend les suivantes (Ctrl-C).", "Wait for more (Ctrl-C)."))
+def tail_command(target: Path, vkey: str | None, lines: int, follow: bool) -> int:
+    """Print the last entries."""
+    status = 0
+    with closing(Reader(target_of(target, vkey).file)) as reader:
+        size = reader.size
+        start = max(0, size - lines)
+        try:
+            while True:
+                for index, leaf in enumerate(reader.leaves(start, size), start):
+                    status |= _print_entry(index, leaf)
+                if not follow:
+                    return status
+                start = size
+                time.sleep(FOLLOW_S)
+                size = reader.size
+        except KeyboardInterrupt:
+            return status
+
+
+def _print_entry(index: int, leaf: bytes) -> int:
+    try:
+        entry = entry_of(leaf)
+    except LeafFault as fault:
+        click.echo(f"{index:>7} {click.style(str(fault), fg='red')}")
+        return 1
+    click.echo(leaf.decode() if wants_json() else entry.line)
+    return 0
+
+
+@command.command(
+    "export",
+    phrase=Phrase(
+        "Écrit les écritures telles qu'elles sont signées, une par ligne (JSON).",
+        "Write the entries as they are signed, one on each line (JSON).",
+    ),
+    exits={0: Phrase("tout a été écrit", "all was written"), 5: VERDICTS[Outcome.UNREADABLE]},
+)
+@target_options
+@option("--from", "start", default="0", callback=whole_number(), phrase=Phrase("Première écriture.", "First entry."))
+@option("--to", "stop", callback=whole_number(), phrase=Phrase("Dernière écriture.", "Last entry."))
+@path_option("--out", metavar="FILE", phrase=Phrase("Dans ce fichier.", "Into this file."))
+def export_command(target: Path, vkey: str | None, start: int, stop: int | None, out: Path | None) -> None:
+    """Write leaves, byte for byte."""
+    with closing(Reader(target_of(target, vkey).file)) as reader:
+        end = reader.size if stop is None else min(stop + 1, reader.size)
+        leaves = reader.leaves(start, end)
+        if out is None:
+            _write(leaves, sys.stdout.buffer)
+            return
+        with out.open("xb") as file:
+            _write(leaves, file)
+
+
+def _write(leaves: Iterator[bytes], stream: BinaryIO) -> None:
+    stream.writelines(leaf + b"\n" for leaf in leaves)
+    stream.flush()
+
+
+# ── show ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@command.command(
+    "show",
+    phrase=Phrase(
+        "Montre une écriture en entier, et si elle est bien dans l'arbre signé.",
+        "Show one entry in full, and whether it is in the signed tree.",
+    ),
+    exits={
+        0: Phrase("l'écriture est prouvée", "the entry is proven"),
+        1: Phrase("elle n'est pas dans l'arbre signé", "it is not in the signed tree"),
+        2: Phrase("pas d'écriture de ce numéro", "there is no entry of this number"),
+        3: VERDICTS[Outcome.UNSIGNED_OR_UNKNOWN_KEY],
+        5: VERDICTS[Outcome.UNREADABLE],
+    },
+)
+@target_options
+@argument("index", callback=whole_number(), phrase=Phrase("Numéro de l'écriture.", "Number of the entry."))
+def show_command(target: Path, vkey: str | None, index: int) -> int:
+    """Print one entry with its proof."""
+    judged = target_of(target, vkey)
+    with closing(Reader(judged.file)) as reader:
+        checkpoint = signed_checkpoint(judged.file, judged.verifier)
+        if index >= checkpoint.size:
+            raise Failure("E-JOURNAL-ENTRY", no_such_entry(index, checkpoint.size), 2)
+        leaf = reader.leaf(index)
+        proof = reader.inclusion_proof(index, checkpoint.size)
+    proven = verify_inclusion(leaf_hash(leaf), index, checkpoint.size, proof, checkpoint.root)
+    read = parse_leaf(leaf)
+    document = {
+        "entry": json.loads(leaf),
+        "leaf_hash": leaf_hash(leaf).hex(),
+        "proven": proven,
+        "size": checkpoint.size,
+        "root": checkpoint.root.hex(),
+        "proof": [node.hex() for node in proof],
+    }
+    tell(document, [*_leaf_lines(read, leaf), *_proof_lines(proven, checkpoint.size, checkpoint.root)])
+    return 0 if proven else 1
+
+
+def _leaf_lines(leaf: Leaf, raw: bytes) -> Iterator[str]:
+    data = json.loads(leaf.data)
+    fact = known(leaf.kind, data)
+    yield heading(f"{here('Écriture', 'Entry')} {leaf.index}") + f"  {story(fact) if fact else leaf.kind}"
+    yield from fields(
+        [
+            (here("genre", "kind"), leaf.kind),
+            (here("heure", "time"), f"{leaf.time} ({leaf.quality})"),
+            (here("séance", "séance"), leaf.seance or ""),
+            (here("table", "table"), leaf.source),
+            (here("démarrage", "boot"), f"{leaf.boot}, {leaf.mono_ms} ms"),
+            (here("précédente", "previous"), leaf.previous.hex()),
+            (here("empreinte", "hash"), leaf_hash(raw).hex()),
+        ],
+        indent="  ",
+    )
+    yield from ("  " + line for line in json.dumps(data, ensure_ascii=False, indent=2).splitlines())
+
+
+def _proof_lines(proven: bool, size: int, root: bytes) -> list[str]:
+    if not proven:
+        detail = here("cette écriture n'est pas celle qui a été signée", "this entry is not the one that was signed")
+        return trouble("E-JOURNAL-ALTERED", detail)
+    text = here(
+        f"prouvée : elle est dans l'arbre signé de {size} écritures",
+        f"proven: it is in the signed tree of {size} entries",
+    )
+    return [f"  {click.style(text, fg='green')} {dim(root.hex())}"]
+
+
+# ── create ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@command.command(
+    "create",
+    phrase=Phrase(
+        "Crée le journal vide d'une nouvelle table, et table.vkey à côté.\n\n"
+        "Un journal existant n'est jamais remplacé. Sous systemd la clé n'est donnée qu'à la table : nommer ici son "
+        "fichier par --key.",
+        "Create the empty journal of a new table, and table.vkey beside it.\n\n"
+        "An existing journal is never replaced. Under systemd only the table is given the key: name its file here, "
+        "with --key.",
+    ),
+    exits={
+        0: Phrase("le journal est créé", "the journal is created"),
+        1: Phrase("réponse négative : rien n'est changé", "the answer was no: nothing is changed"),
+        2: Phrase("configuration, clé ou emplacement inutilisable", "configuration, key or place cannot be used"),
+    },
+)
+@path_option("--config", metavar="FILE", required=True, phrase=Phrase("La table.", "The table."))
+@path_option("--key", metavar="FILE", phrase=Phrase("Sa clé privée.", "Its private key."))
+@option("--yes", is_flag=True, phrase=Phrase("Sans demander.", "Without asking."))
+def create_command(config: Path, key: Path | None, yes: bool) -> None:
+    """Make an empty journal."""
+    from controller.app import table_key
+    from controller.certify.journal import Journal
+    from controller.config import load
+
+    table = load(config, {"journal": {"key": str(key.absolute())}} if key else None)
+    signer, file = table_key(table), table.journal.file
+    confirm(
+        here(
+            f"Créer le journal vide {file} de {table.origin} ?", f"Create the empty journal {file} of {table.origin}?"
+        ),
+        yes=yes,
+    )
+    Journal.create(file, signer, allow_volatile=table.journal.volatile)
+    public = file.parent / VKEY
+    public.write_text(f"{signer.verifier.vkey}\n", encoding="ascii")
+    document = {"journal": str(file), "origin": table.origin, "vkey": signer.verifier.vkey, "vkey_file": str(public)}
+    created = here("journal créé", "journal created")
+    tell(document, [f"{created}: {file}", f"{here('clé publique', 'public key')}: {public}"])
