@@ -164,9 +164,10 @@ def decode_fact(kind: str, data: Mapping[str, Any]) -> Fact:
 
 def decode_input(data: Mapping[str, Any]) -> Input:
     """The input of an entry. Raises CodecError."""
-    cls: Any = INPUTS.get(data.get(INPUT_KIND, ""))
+    kind = data.get(INPUT_KIND) if isinstance(data, dict) else None
+    cls: Any = INPUTS.get(kind) if isinstance(kind, str) else None
     if cls is None:
-        raise CodecError(f"unknown kind of input {data.get(INPUT_KIND)!r}")
+        raise CodecError(f"unknown kind of input {kind!r}")
     signal: Input = _decoder(cls)({name: value for name, value in data.items() if name != INPUT_KIND})
     return signal
 
@@ -231,9 +232,15 @@ def _mapping(key: Any, item: Convert) -> Convert:
     def decode(value: Any) -> Any:
         if not isinstance(value, dict):
             raise CodecError(f"{value!r} is not an object")
-        return {key(name) if key is int else name: item(element) for name, element in value.items()}
+        return {_number(name) if key is int else name: item(element) for name, element in value.items()}
 
     return decode
+
+
+def _number(name: str) -> int:
+    if not (name.isascii() and name.isdecimal()) or str(int(name)) != name:
+        raise CodecError(f"{name!r} is not a number")
+    return int(name)
 
 
 def _dataclass(cls: type) -> Convert:
@@ -279,4 +286,6 @@ def _shape_lines(hint: Any, seen: set[Any]) -> list[str]:
         name = getattr(hint, "__name__", "")
         lines = [f"{name}.{field.name}: {hints[field.name]}" for field in fields(hint)]
         return lines + [line for field in fields(hint) for line in _shape_lines(hints[field.name], seen)]
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return [f"{hint.__name__}: {[member.value for member in hint]}"]
     return [line for argument in typing.get_args(hint) for line in _shape_lines(argument, seen)]

@@ -20,7 +20,7 @@ from controller.inbox import Inbox, Letter, Outcome
 from drivers.clock import Clock
 from games.posts import PlayerPaidOut
 from games.roulette.facts import IncidentDeclared
-from games.rules import Fact, Game, Request
+from games.rules import Fact, Game, Request, Stopping
 from games.seance import SeanceClosed, SeanceOpened, TableStarted
 from games.signals import PostRequest
 
@@ -90,7 +90,8 @@ class Table(Generic[State]):
         self._writer = writer
         self._clock = clock
         self._size = size
-        self._snapshot_size = size
+        self._snapshot_size = 0  # so that a start by a newer program soon writes a snapshot that it can read
+        self._stopped = False
         self._seance_name = seance_name
         self._perform = perform
         self._certified = certified
@@ -101,8 +102,11 @@ class Table(Generic[State]):
         return self._size
 
     async def run(self) -> None:
-        """Decide and certify for ever. Raises JournalFault when a commit fails: the process must then end."""
-        while True:
+        """Decide and certify until the table stops in good order: that it stopped is the last thing certified.
+
+        Raises JournalFault when a commit fails: the process must then end.
+        """
+        while not self._stopped:
             await self._inbox.wait()
             await self.step()
 
@@ -125,6 +129,9 @@ class Table(Generic[State]):
             if letter is None:
                 break
             self._decide(batch, letter)
+            if isinstance(letter.signal, Stopping):
+                self._stopped = True
+                break
             urgent = not isinstance(letter.signal, PostRequest)
             if (urgent and not self._inbox.urgent) or self._clock.mono_us() > slice_end_us:
                 break

@@ -21,6 +21,7 @@ from games.seance import (
     SeanceOpened,
     SeancePhase,
     VerifyWheel,
+    conducting,
     lacks_role,
     refuse,
 )
@@ -28,13 +29,9 @@ from games.signals import AnnounceLast, CloseSeance, OpenSeance, PutPostsInServi
 from games.sitting import pay_out
 
 
-def _conducting(croupier: bool) -> tuple[Role, ...]:
-    return (Role.CROUPIER, Role.DIRECTOR) if croupier else (Role.DIRECTOR,)
-
-
 def decide_service(seance: Seance, order: PutPostsInService, *, croupier: bool) -> Decision:
     """The croupier puts the posts in service; with a launcher, the director."""
-    if lacks_role(order, *_conducting(croupier)):
+    if lacks_role(order, *conducting(croupier=croupier)):
         return refuse(order, Refusal.ROLE)
     if seance.open:
         return refuse(order, Refusal.SEANCE_OPEN)
@@ -67,7 +64,7 @@ def decide_opening(seance: Seance, health: Health, order: OpenSeance, *, croupie
 
 def decide_last(seance: Seance, order: AnnounceLast, *, croupier: bool, round_number: int) -> Decision:
     """The croupier or a director announces the three last rounds; with a launcher, the director."""
-    if lacks_role(order, *_conducting(croupier)):
+    if lacks_role(order, *conducting(croupier=croupier)):
         return refuse(order, Refusal.ROLE)
     match seance.phase:
         case SeancePhase.CLOSED:

@@ -158,6 +158,11 @@ def refuse(order: Order, *reasons: Refusal) -> Decision:
     return Decision(facts=(refused,))
 
 
+def conducting(*, croupier: bool) -> tuple[Role, ...]:
+    """Who conducts the game: the croupier (or a director in his place); with a launcher the director alone."""
+    return (Role.CROUPIER, Role.DIRECTOR) if croupier else (Role.DIRECTOR,)
+
+
 def lacks_role(order: Order, *roles: Role) -> bool:
     """Whether the order's signer has none of these roles."""
     return order.by.role not in roles

@@ -184,9 +184,11 @@ class Journal:
             connection.executemany("INSERT INTO log VALUES (?, ?)", enumerate(leaves, first))
             if tiles:
                 _write_tiles(connection, tiles)
-            if not self._keep_latest:
-                connection.execute("DELETE FROM checkpoint WHERE size = ?", (first,))
-            connection.execute("INSERT INTO checkpoint VALUES (?, ?)", (latest.size, latest.note))
+            if self._keep_latest:
+                connection.execute("INSERT INTO checkpoint VALUES (?, ?)", (latest.size, latest.note))
+            else:
+                replace = "UPDATE checkpoint SET size = ?, note = ? WHERE size = ?"
+                connection.execute(replace, (latest.size, latest.note, first))
             if snapshot is not None:
                 _write_snapshot(connection, self._signer, latest.size, snapshot)
         self._edge, self._previous, self._latest = edge, hashes[-1], latest

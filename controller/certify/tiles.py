@@ -118,13 +118,13 @@ def tile_roots(connection: sqlite3.Connection, level: int, start: int, stop: int
 
 def entries(connection: sqlite3.Connection, start: int, stop: int) -> list[bytes]:
     """The leaves start to stop - 1. Raises JournalFault (E-JOURNAL-INCOMPLETE) that names the first one missing."""
-    query = "SELECT idx, leaf FROM log WHERE idx >= ? AND idx < ? ORDER BY idx"
-    rows = connection.execute(query, (start, stop)).fetchall()
-    if len(rows) != stop - start:
-        there = {idx for idx, _ in rows}
+    between = "FROM log WHERE idx >= ? AND idx < ? ORDER BY idx"
+    leaves = [leaf for (leaf,) in connection.execute(f"SELECT leaf {between}", (start, stop)).fetchall()]
+    if len(leaves) != stop - start:
+        there = {index for (index,) in connection.execute(f"SELECT idx {between}", (start, stop))}
         missing = next(index for index in range(start, stop) if index not in there)
         raise JournalFault("E-JOURNAL-INCOMPLETE", f"entry {missing} is missing", missing)
-    return [leaf for _, leaf in rows]
+    return leaves
 
 
 def restore_edge(connection: sqlite3.Connection, size: int, tail: Sequence[bytes]) -> Edge:

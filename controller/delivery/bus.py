@@ -187,7 +187,7 @@ class MemoryExchange:
         self._retained: dict[str, tuple[Message, float]] = {}  # with the instant at which it expires
         self._buses: dict[str, MemoryBus] = {}
         self._cut: set[str] = set()
-        self._lost: set[tuple[str, int]] = set()
+        self._lost: set[tuple[MemoryBus, int]] = set()
         self._denied: list[str] = []
         self._stalled: deque[Callable[[], None]] | None = None
 
@@ -211,7 +211,7 @@ class MemoryExchange:
         """
         self._cut.add(name)
         if losing:
-            self._lost.add((name, self._buses[name].session))
+            self._lost.add((self._buses[name], self._buses[name].session))
         self._buses[name].drop(broken=True)
 
     def heal(self, name: str) -> None:
@@ -254,7 +254,7 @@ class MemoryExchange:
         session, until_s = sender.session, _until_s(message)
 
         def arrive() -> None:
-            if (sender.name, session) in self._lost:
+            if (sender, session) in self._lost:
                 return
             if any(matches(pattern, message.topic) for pattern in self._denied):
                 fail(acknowledge, Refused(f"{message.topic}: Not authorized"))

@@ -141,7 +141,7 @@ class Publisher:
         self._checkpoint = Retained(
             bus,
             topics.checkpoint,
-            lambda: reader.checkpoint().encode(),
+            lambda: reader.checkpoint().encode() if self._size else None,
             content_type=CHECKPOINT_TYPE,
             pause_s=CHECKPOINT_EVERY_S,
             done=self._settled.set,

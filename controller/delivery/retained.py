@@ -67,10 +67,10 @@ class Retained:
     def _push(self) -> None:
         if not self._dirty or self._in_flight or self._resting or not self._bus.connected:
             return
+        self._dirty = False
         payload = self._payload()
         if payload is None:
             return
-        self._dirty = False
         message = Message(self._topic, payload, retain=True, content_type=self._content_type)
         self._in_flight = self._bus.publish(message)
         self._in_flight.add_done_callback(self._answered)

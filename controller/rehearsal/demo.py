@@ -254,3 +254,8 @@ class ProcessHands(Hands):
         """See ``Hands``."""
         if self._wheel.stdin is not None:
             self._wheel.stdin.write(b"spin\n")
+
+    def mend(self) -> None:
+        """See ``Hands``."""
+        if self._wheel.stdin is not None:
+            self._wheel.stdin.write(b"power\n")

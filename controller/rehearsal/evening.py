@@ -19,11 +19,14 @@ THINK_S = 1.0
 """What a person needs to see, decide and act."""
 
 REPEAT_S = 20.0
-"""After which a person whose order was refused tries again."""
+"""After which a person whose order was refused, or whose button did nothing, tries again."""
+
+BETTING_S = 12.0
+"""How long a croupier leaves the bets open before he launches the ball."""
 
 
 class Hands(Protocol):
-    """What the croupier touches."""
+    """What the croupier, and the technician whom he calls, touch."""
 
     def press(self, button: str) -> None:
         """Press a button of the panel."""
@@ -35,6 +38,10 @@ class Hands(Protocol):
 
     def spin(self) -> None:
         """Launch the ball against the rotor."""
+        ...
+
+    def mend(self) -> None:
+        """Switch a wheel that stopped itself off and on: one that takes no commands is mended by hand."""
         ...
 
 
@@ -157,20 +164,25 @@ class Evening:
             case "fr.roulette.incident.declared.v1":
                 seen.incidents[data["cause"]] = seen.incidents.get(data["cause"], 0) + 1
                 self._later(self._settle_incident, data)
+            case "fr.table.order.refused.v1" if self._hands and "E-WHEEL-FAULTY" in data["reasons"]:
+                self._later(self._hands.mend)
+            case "fr.roulette.entry.made.v1" if self._hands:
+                self._later(self._order, "director", "presence.attest")
             case "fr.table.seance.closed.v1":
                 seen.closed = True
                 self.finished.set()
         self._on_event(entry)
 
     def _settle_incident(self, declared: Mapping[str, Any]) -> None:
-        """Read the number where it may count, else void the round."""
-        role = "croupier" if self._hands else "director"
+        """Read the number where it may count, else void the round. With a croupier, the director then attests."""
+        if not declared["round"]:
+            return
         if declared["number_allowed"] and declared["hint"]:
-            self._order(role, "number.enter", pocket=declared["hint"])
-        elif declared["round"]:
-            self._order(role, "round.void", reason=declared["cause"])
-        if self._hands:
-            self._order("director", "presence.attest")
+            self._order("croupier" if self._hands else "director", "number.enter", pocket=declared["hint"])
+        elif self._hands:
+            self._hands.press("coup-nul")
+        else:
+            self._order("director", "round.void", reason=declared["cause"])
 
     # ── What the board makes them do ──────────────────────────────────────────────────────────────────────────────────
 
@@ -200,6 +212,12 @@ class Evening:
             self._order("director", "game.restart")
         if self._hands and board["seance_phase"] in ("open", "last"):
             self._conduct(self._hands)
+            asyncio.get_running_loop().call_later(REPEAT_S / self._speed, self._act_again, self._acted)
+
+    def _act_again(self, acted: tuple[Any, ...]) -> None:
+        """Nothing moved since then: what was pressed or launched had no effect, and may have one now."""
+        if acted == self._acted and self._board["phase"] in ("idle", "betting", "verifying"):
+            self._act()
 
     def _open(self) -> None:
         if self._hands:
@@ -214,6 +232,12 @@ class Evening:
             case "idle":
                 hands.press("faites-vos-jeux")
             case "betting":
-                self._later(hands.spin)
+                wait_s = BETTING_S / self._speed
+                asyncio.get_running_loop().call_later(wait_s, self._launch, hands, self._board["round"])
             case "verifying":
                 hands.press("confirmer")
+
+    def _launch(self, hands: Hands, round_number: int) -> None:
+        """Launch the ball for this round, unless its bets are closed already."""
+        if self._board["phase"] == "betting" and self._board["round"] == round_number:
+            hands.spin()

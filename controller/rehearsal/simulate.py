@@ -184,3 +184,7 @@ class CroupierHands(Hands):
     def spin(self) -> None:
         """See ``Hands``."""
         self._cable.spin()
+
+    def mend(self) -> None:
+        """See ``Hands``."""
+        self._cable.twin.power_cycle(self._cable.clock.mono_us())

@@ -26,7 +26,7 @@ from games.roulette.rules import Conduct, RouletteRules
 from games.roulette.settlement import settlement, voiding
 from games.roulette.spin import NUMBER_LIMIT, hindrances, incident, open_betting
 from games.rules import Decision, Fact, Request, SetTimer
-from games.seance import PowerWheel, VerifyWheel, lacks_role, refuse
+from games.seance import PowerWheel, VerifyWheel, conducting, lacks_role, refuse
 from games.signals import (
     AttestPresence,
     CallNoMoreBets,
@@ -79,8 +79,7 @@ def decide(rules: RouletteRules, state: RouletteState, order: RoundOrder) -> Dec
 
 
 def _staff(rules: RouletteRules) -> tuple[Role, ...]:
-    """Who conducts the game."""
-    return (Role.CROUPIER, Role.DIRECTOR) if rules.conduct is Conduct.CROUPIER else (Role.DIRECTOR,)
+    return conducting(croupier=rules.conduct is Conduct.CROUPIER)
 
 
 def _open_betting(rules: RouletteRules, state: RouletteState, order: OpenBetting) -> Decision:

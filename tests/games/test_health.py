@@ -10,6 +10,7 @@ import pytest
 from games.health import (
     DeviceLinkLost,
     DeviceLinkRestored,
+    JournalFoundDoubtful,
     PanelInputFaulted,
     StorageRanLow,
     WallClockStepped,
@@ -23,7 +24,7 @@ from games.roulette.coup import Phase
 from games.roulette.facts import IncidentDeclared, ResetWheel
 from games.roulette.rules import Conduct
 from games.seance import PowerWheel, VerifyWheel
-from games.signals import ClockStepped, InputFaultSeen, WheelFaultKind
+from games.signals import ClockStepped, InputFaultSeen, JournalDoubted, WheelFaultKind
 from tests.games.table import EURO, playing
 
 both = pytest.mark.parametrize("conduct", list(Conduct))
@@ -102,6 +103,22 @@ def test_fault_that_stands_lets_no_new_round_begin_until_it_is_over(conduct: Con
     assert table.says_faites_vos_jeux().refusal is Refusal.WHEEL_FAULTY
     table.wheel_recovers(fault)
     assert table.begins_round().refusal is None
+
+
+@both
+def test_journal_that_the_centre_contradicts_lets_the_round_end_and_no_new_one_begin(conduct: Conduct) -> None:
+    table = playing(conduct).reaches(Phase.NO_MORE_BETS)
+    doubted = table.hears(JournalDoubted, code="E-FORK", detail="entry 7")
+    assert doubted.facts == (JournalFoundDoubtful(code="E-FORK", detail="entry 7"),)
+    assert table.hears(JournalDoubted, code="E-FORK", detail="entry 8").facts == ()
+    assert table.ends_round("17").kinds[-1] == "RoundClosed"
+    assert table.says_faites_vos_jeux().refusal is Refusal.JOURNAL_DOUBTED
+    table.loses_power()
+    table.wheel_is_verified()
+    assert table.says_faites_vos_jeux().refusal is Refusal.JOURNAL_DOUBTED
+    for post in (1, 2):
+        table.cashes_out(post)
+    assert table.closes_seance().refusal is None
 
 
 @both

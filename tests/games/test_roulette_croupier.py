@@ -205,6 +205,15 @@ def test_rotor_that_turns_the_same_way_again_makes_no_spin_and_the_ball_is_launc
     assert table.ends_round("3").the(PostSettled).won == 10 * EURO
 
 
+def test_limit_of_a_spin_is_inert_when_its_relaunch_was_refused() -> None:
+    table = playing()
+    table.plays_round()
+    table.says_faites_vos_jeux()
+    table.ball_runs()
+    table.ball_runs(direction=CLOCKWISE)
+    assert table.time_ends("no_more_bets_limit").facts == ()  # no ball runs
+
+
 @pytest.mark.law("67-15")
 def test_rotor_that_keeps_turning_the_same_way_ends_in_manual_mode_without_a_number() -> None:
     table = playing(relaunch_limit=2)
@@ -296,6 +305,7 @@ def test_rien_ne_va_plus_that_a_timer_calls_where_configured_closes_bets() -> No
     assert "call_no_more_bets" not in table.timers
     assert SetTimer(name="call_no_more_bets", round=1, after_ms=8_000) in table.ball_runs().requests
     assert table.time_ends("call_no_more_bets").facts == (NoMoreBetsCalled(round=1, source="timer", by=None),)
+    assert table.last.requests == (SetTimer(name="number_limit", round=1, after_ms=table.rules.number_limit_ms),)
     assert table.stakes(1, {"rouge": 2 * EURO}).refusal is Refusal.STAKE_LATE
 
 

@@ -187,10 +187,12 @@ def test_launch_that_is_not_seen_is_an_incident_without_a_number() -> None:
     assert (declared.cause, declared.number_allowed) == ("launch_not_seen", False)
 
 
-def test_launch_limit_is_inert_once_the_ball_runs() -> None:
-    table = launched(playing(LAUNCHER))
-    table.ball_runs()
-    assert table.time_ends("launch_limit").facts == ()
+def test_launch_limit_is_inert_once_the_ball_runs_or_an_incident_is_open() -> None:
+    running, broken = launched(playing(LAUNCHER)), launched(playing(LAUNCHER))
+    running.ball_runs()
+    broken.declares_incident()
+    for table in (running, broken):
+        assert table.time_ends("launch_limit").facts == ()
 
 
 def test_ball_that_runs_or_slows_without_an_order_is_an_incident_without_a_number() -> None:

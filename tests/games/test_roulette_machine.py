@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from games.money import Cents
 from games.roulette.announcements import HouseOption, announcement_names
 from games.roulette.coup import Phase
-from games.roulette.game import BUTTONS
+from games.roulette.game import BUTTONS, LAMPS
 from games.roulette.layout import Wheel
 from games.roulette.rules import Conduct
 from games.seance import SeancePhase
@@ -33,8 +33,6 @@ from games.signals import (
 )
 from tests.games.table import ALL_POCKETS, EURO, PEOPLE, Table, playing
 from tests.games.watch import PERMITTED
-
-LAMPS = {"faites-vos-jeux", "rien-ne-va-plus", "numero", "incident", "seance"}
 
 # ── Anybody, anything, at any moment ──────────────────────────────────────────────────────────────────────────────────
 
@@ -303,7 +301,7 @@ class AnyTable(RuleBasedStateMachine):
         if hasattr(self, "table"):  # not before the first step
             table = self.table
             assert table.game.board(table.state)["phase"] == table.phase
-            assert set(table.game.lamps(table.state)) == LAMPS
+            assert set(table.game.lamps(table.state)) == set(LAMPS)
             assert table.game.round_closed(table.state) is (table.watch.open_round is None)
 
     def teardown(self) -> None:

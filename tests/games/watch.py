@@ -283,5 +283,5 @@ class Watch:
 def may_begin(health: Health, rules: RouletteRules) -> bool:
     """Whether the devices allow a round at all."""
     verified = health.verified or not rules.verify_wheel
-    sound = "wheel" not in health.links_lost and not health.faults
+    sound = "wheel" not in health.links_lost and not health.faults and not health.doubt
     return verified and sound and health.storage in ("ok", "warn")

@@ -16,7 +16,7 @@ import pytest
 from controller.certify.checkpoint import Checkpoint
 from controller.certify.leaf import leaf_hash
 from controller.certify.note import KeyType, Signer, sign_note
-from controller.certify.tree import root_of
+from controller.certify.tree import EMPTY_ROOT, root_of
 from controller.delivery.broker import BrokerBus
 from controller.delivery.broker_settings import BrokerSettings
 from controller.delivery.bus import BusFault, Message
@@ -286,6 +286,7 @@ class MemoryJournal:
     def __init__(self, entries: int = 0, flavour: str = "") -> None:
         self.signer = seeded(ORIGIN)
         self.all: list[bytes] = []
+        self._hashes: list[bytes] = []
         self.flavour = flavour
         self.grow(entries)
 
@@ -298,6 +299,7 @@ class MemoryJournal:
         for _ in range(count):
             leaf = {"data": {"cents": 250, "flavour": self.flavour}, "id": str(self.size), "source": ORIGIN}
             self.all.append(json.dumps(leaf, separators=(",", ":")).encode())
+            self._hashes.append(leaf_hash(self.all[-1]))
         return self.size
 
     def leaf(self, index: int) -> bytes:
@@ -307,7 +309,7 @@ class MemoryJournal:
         yield from self.all[start:stop]
 
     def root(self, size: int) -> bytes:
-        return root_of(leaf_hash(leaf) for leaf in self.all[:size])
+        return root_of(self._hashes[:size]) if size else EMPTY_ROOT
 
     def checkpoint(self) -> str:
         return sign_note(Checkpoint(ORIGIN, self.size, self.root(self.size)).text, self.signer)
@@ -319,17 +321,17 @@ def cosign(checkpoint: str, mirror: Signer) -> bytes:
     return f"{checkpoint}{mirror.sign(text, 1_800_000_000).line}\n".encode()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def journal_of() -> Callable[..., MemoryJournal]:
     return MemoryJournal
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def mirror() -> Signer:
     return seeded("caisse.example/mirror", KeyType.COSIGNATURE)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def acknowledge() -> Callable[[str, Signer], bytes]:
     return cosign
 
@@ -362,7 +364,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._instant.waited_s
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def in_virtual_time() -> Callable[[Coroutine[Any, Any, Any]], Any]:
     """``in_virtual_time(coroutine)`` runs it on a loop whose clock jumps; nothing may be left running."""
 

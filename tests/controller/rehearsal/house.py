@@ -1,4 +1,4 @@
-"""A whole table under virtual time, told as a story: the production daemon between a wheel, posts and staff of the tests.
+"""A whole table under virtual time, told as a story: the production daemon among a wheel, posts and staff of the tests.
 
     play(tmp_path, story)       story(house) is a coroutine; nothing in it takes real time, and nothing is luck
 
