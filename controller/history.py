@@ -18,7 +18,7 @@ from games.seance import TableStopped
 State = TypeVar("State")
 
 REMEMBERED_TAIL = 2_048
-"""Entries read at a start so that posts get the same answer to a repeated request."""
+"""Entries read at a start, at the least, so that posts get the same answer to a repeated request."""
 
 
 class PastReader(Protocol):
@@ -56,8 +56,12 @@ def restore(game: Game[State], journal: PastReader, state_type: Any) -> State:
 
 
 def tail(journal: PastReader) -> Iterator[tuple[int, bytes]]:
-    """The last entries with their index, so that a post that repeats a request gets the same answer."""
-    start = max(0, journal.size - REMEMBERED_TAIL)
+    """The last entries with their index, so that a post that repeats a request gets the same answer.
+
+    They reach back beyond the open round, however long it is: a snapshot is never taken inside one.
+    """
+    taken = journal.latest_snapshot()
+    start = max(0, min(journal.size - REMEMBERED_TAIL, taken[0] if taken else 0))
     return enumerate(journal.leaves(start, journal.size), start)
 
 

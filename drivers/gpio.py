@@ -135,14 +135,10 @@ class GpioOutputs:
         self._lamps[line].value = on
 
     def close(self) -> None:
-        """Switch all off and let the lines go. A lamp that cannot be switched off any more is let go all the same."""
-        try:
-            for lamp in self._lamps.values():
-                lamp.off()
-        finally:
-            for lamp in self._lamps.values():
-                lamp.close()
-            self._lamps.clear()
+        """Let the lines go; the pin factory switches a lamp off before it does."""
+        for lamp in self._lamps.values():
+            lamp.close()
+        self._lamps.clear()
 
 
 def _refuse_twice(lines: Iterable[tuple[str, int]]) -> None:

@@ -17,6 +17,7 @@ import asyncio
 import errno
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -246,7 +247,8 @@ class HeaderPin:
         self._watcher = watcher
         if watcher is None:
             self._factory.unwatch(self)
-            self._apply_input()
+            with suppress(DeviceFault):  # nobody hears the edges any more, whether the chip still detects them or not
+                self._apply_input()
         else:
             self._apply_input()
             self._factory.watch(self, self._held().fd)
@@ -268,12 +270,16 @@ class HeaderPin:
             self._watcher(event.timestamp_ns / 1e9, int(event.event_type is gpiod.EdgeEvent.Type.RISING_EDGE))
 
     def close(self) -> None:
-        """Free the line."""
+        """Free the line, an output after it was switched off: the kernel would leave it as it was."""
         self._watcher = None
         self._factory.unwatch(self)
-        if self._request is not None:
-            self._request.release()
-            self._request = None
+        if self._request is None:
+            return
+        if self.function == "output":
+            with suppress(OSError):  # a chip that does not answer any more is let go all the same
+                self._request.set_value(self._bcm, Value.INACTIVE)
+        self._request.release()
+        self._request = None
 
     def _held(self) -> gpiod.LineRequest:
         if self._request is None:
@@ -297,5 +303,8 @@ class HeaderPin:
             self._request = self._factory.request(self._bcm, settings)
             self._last_number = 0
         else:
-            self._request.reconfigure_lines({self._bcm: settings})
+            try:
+                self._request.reconfigure_lines({self._bcm: settings})
+            except OSError as error:
+                raise self._factory.gone(self._bcm, error) from error
         self._settings = settings

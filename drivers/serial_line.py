@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import termios
+import threading
 from collections.abc import Callable
 
 import serial
@@ -84,8 +85,12 @@ class SerialLine:
             self._loop.add_reader(self._descriptor, callback)
 
     def close(self) -> None:
-        """Let the device go, lost or not."""
+        """Let the device go, lost or not. The kernel may wait half a minute for bytes that the far end does not take
+        any more, so the closing itself is left to a thread; nobody waits for it."""
         self.on_readable(None)
+        threading.Thread(target=self._let_go, name="serial-close", daemon=True).start()
+
+    def _let_go(self) -> None:
         with contextlib.suppress(OSError, termios.error):
             self._port.close()
 

@@ -47,7 +47,7 @@ def unit(path: Path) -> dict[str, list[str]]:
 
 
 def table_of(path: Path) -> list[list[str]]:
-    """The lines of a sysusers or tmpfiles file, as columns."""
+    """The lines of a sysusers, tmpfiles or modules-load file, as columns."""
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     return [re.findall(r'"[^"]*"|\S+', line) for line in lines]
 
@@ -174,6 +174,12 @@ def test_verification_reads_the_folder_that_the_daemon_writes(folder: Path) -> N
     options = unit(folder / "tabled-verify@.service")
     assert options["ExecStart"] == ["/opt/table-controller/bin/tablectl journal verify /var/lib/table-controller/%i"]
     assert options["StateDirectory"] == unit(folder / "tabled@.service")["StateDirectory"]
+
+
+def test_drivers_of_the_permitted_devices_are_loaded_before_the_start(folder: Path) -> None:
+    """The kernel knows a kind of device only while its driver is loaded, and a kind is what DeviceAllow= permits."""
+    loaded = {line[0] for line in table_of(folder / "modules-load.d" / "table-controller.conf")}
+    assert loaded == {"usbserial", "cdc-acm", "i2c-dev"}
 
 
 def test_timer_that_was_missed_is_made_up_for(folder: Path) -> None:

@@ -4,9 +4,11 @@ Lines are plain text with ANSI colours; click takes these out where there is no 
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -17,6 +19,10 @@ from games.money import euros
 
 Step = Callable[[int, int], None]
 """Called with how much is done, and how much there is."""
+
+RESET = "\x1b[0m"
+
+_ANSI = re.compile(r"(\x1b\[[0-9;]*m)")
 
 YES = {"o", "oui", "y", "yes"}
 
@@ -51,6 +57,25 @@ def dim(text: str) -> str:
 def width_of(text: str) -> int:
     """Columns that a text takes, colours left out."""
     return len(click.unstyle(text))
+
+
+def cut(text: str, width: int) -> str:
+    """A line that fits: what is beyond ``width`` columns becomes ``…``; colours are kept, and ended."""
+    if width_of(text) <= width:
+        return text
+    kept, left = [], width - 1
+    for piece in _ANSI.split(text):
+        if _ANSI.fullmatch(piece):
+            kept.append(piece)
+        else:
+            kept.append(piece[:left])
+            left -= len(piece[:left])
+    return "".join(kept) + "…" + RESET
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that standard output is, None when it is none."""
+    return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def columns(rows: Iterable[Sequence[str]], right: Collection[int] = (), indent: str = "") -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from controller.cli.commands import Command, option, path_option, whole_number
+from controller.cli.failure import WRONG, Failure
 from controller.cli.faults import SYNTAX, plan_of
 from controller.cli.folder import fresh_folder
 from controller.cli.language import Phrase, here
@@ -13,7 +14,7 @@ from controller.cli.output import fields, heading, money, percent, progress, tel
 from controller.cli.words import CAUSES, word
 from controller.config import load
 from controller.rehearsal.evening import Seen
-from controller.rehearsal.simulate import JOURNAL, Simulated, simulate
+from controller.rehearsal.simulate import JOURNAL, Simulated, StuckError, simulate
 
 LAST_BALLS = 3
 """The fewest rounds of an evening: the three last balls are always played."""
@@ -54,15 +55,15 @@ def seen_pairs(seen: Seen) -> list[tuple[str, str]]:
     cls=Command,
     phrase=Phrase(
         "Joue une soirée en temps virtuel et en écrit le journal.\n\n"
-        "Tout le programme d'une table en service, avec un cylindre, des joueurs et un personnel simulés. La même graine "
-        "donne la même racine. Les trois dernières billes se jouent toujours.\n\n" + SYNTAX.fr,
+        "Tout le programme d'une table en service, avec un cylindre, des joueurs et un personnel simulés. La même "
+        "graine donne la même racine. Les trois dernières billes se jouent toujours.\n\n" + SYNTAX.fr,
         "Play an evening in virtual time and write its journal.\n\n"
         "The whole program of a table in service, with a simulated wheel, players and staff. The same seed gives the "
         "same root. The three last balls are always played.\n\n" + SYNTAX.en,
     ),
     exits={
         0: Phrase("la soirée est jouée et fermée", "the evening is played and closed"),
-        1: Phrase("réponse négative : rien n'est changé", "the answer was no: nothing is changed"),
+        1: Phrase("soirée sans fin, ou réponse négative", "an evening without end, or the answer was no"),
         2: Phrase("configuration, défauts ou dossier inutilisables", "configuration, faults or folder cannot be used"),
     },
 )
@@ -90,9 +91,12 @@ def command(config: Path, coups: int, seed: int, out: Path, faults: str | None, 
     load(config)
     fresh_folder(out, yes=yes)
     with progress(here("Coups", "Rounds")) as step:
-        done = simulate(
-            config, out, coups=coups, seed=seed, faults=plan, progress=lambda seen: step(seen.rounds, coups)
-        )
+        try:
+            done = simulate(
+                config, out, coups=coups, seed=seed, faults=plan, progress=lambda so: step(so.rounds, coups)
+            )
+        except StuckError as error:
+            raise Failure(error.code, error.detail, WRONG) from None
     document = {
         "journal": str(out / JOURNAL),
         "seed": seed,

@@ -219,8 +219,10 @@ def _device(fact: Fact) -> str:
             )
         case health.WheelFaultEnded(fault=fault):
             return here(f"Fin du défaut : {word(CAUSES, fault)}", f"Fault over: {word(CAUSES, fault)}")
-        case health.WheelParametersRead(differences=()):
-            return here(f"Cylindre vérifié : {fact.firmware}", f"Wheel verified: {fact.firmware}")
+        case health.WheelParametersRead(differences=(), firmware=""):
+            return here("Cylindre entendu ; il ne prend pas de commandes", "The wheel is heard; it takes no commands")
+        case health.WheelParametersRead(differences=(), firmware=firmware):
+            return here(f"Cylindre vérifié : {firmware}", f"Wheel verified: {firmware}")
         case health.WheelParametersRead(differences=differences):
             told = " ; ".join(differences)
             return here(f"Réglages du cylindre : {told}", f"Wheel parameters: {told}")

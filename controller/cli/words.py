@@ -45,6 +45,7 @@ CAUSES: Mapping[str, Phrase] = {
     "ball_missing": Phrase("pas de bille", "no ball"),
     "ball_not_in_track": Phrase("la bille n'est pas dans la gorge", "the ball is not in its track"),
     "ball_with_rotor": Phrase("la bille tourne avec le plateau", "the ball turns with the rotor"),
+    "bouton": Phrase("bouton du croupier", "croupier's button"),
     "declared": Phrase("déclaré par le personnel", "declared by staff"),
     "launch_failed": Phrase("lancer manqué", "failed launch"),
     "launch_not_ordered": Phrase("lancer non demandé", "launch that nobody ordered"),
@@ -84,11 +85,11 @@ def word(words: Mapping[str, Phrase], name: str) -> str:
 
 
 def who(person: Person | None) -> str:
-    """``MCD key:director``: who acted; the device when nobody did."""
+    """``director (key)``, ``cashier C12``: who acted; the device when nobody did."""
     if person is None:
         return here("l'appareil", "the device")
     if person.badge.startswith("key:"):
-        return here(f"clé {word(ROLES, person.role)}", f"{word(ROLES, person.role)} key")
+        return here(f"{word(ROLES, person.role)} (clé)", f"{word(ROLES, person.role)} (key)")
     return f"{word(ROLES, person.role)} {person.badge}" if person.badge != person.role else word(ROLES, person.role)
 
 

@@ -21,6 +21,9 @@ THINK_S = 1.0
 REPEAT_S = 20.0
 """After which a person whose order was refused, or whose button did nothing, tries again."""
 
+STUCK_S = 180.0
+"""After which staff do something about a table that stands still: a wheel is switched off and on, or play restarted."""
+
 BETTING_S = 12.0
 """How long a croupier leaves the bets open before he launches the ball."""
 
@@ -37,7 +40,7 @@ class Hands(Protocol):
         ...
 
     def spin(self) -> None:
-        """Launch the ball against the rotor."""
+        """Launch the ball against the rotor; nothing happens while the last spin is not over."""
         ...
 
     def mend(self) -> None:
@@ -135,7 +138,7 @@ class Evening:
                 refused = len(self._staff.refused)
                 self._publish(self._staff.on_reply(message.payload))
                 if len(self._staff.refused) > refused:
-                    asyncio.get_running_loop().call_later(REPEAT_S / self._speed, self._act)
+                    self._after(REPEAT_S, self._act)
             case _:
                 self._witness(json.loads(message.payload))
 
@@ -195,7 +198,10 @@ class Evening:
         self._later(self._act)
 
     def _later(self, act: Callable[..., None], *arguments: Any) -> None:
-        asyncio.get_running_loop().call_later(THINK_S / self._speed, act, *arguments)
+        self._after(THINK_S, act, *arguments)
+
+    def _after(self, wait_s: float, act: Callable[..., None], *arguments: Any) -> None:
+        asyncio.get_running_loop().call_later(wait_s / self._speed, act, *arguments)
 
     def _act(self) -> None:
         board = self._board
@@ -210,14 +216,26 @@ class Evening:
                 self._order("director", "last.announce")
         if board["phase"] == "halted":
             self._order("director", "game.restart")
-        if self._hands and board["seance_phase"] in ("open", "last"):
-            self._conduct(self._hands)
-            asyncio.get_running_loop().call_later(REPEAT_S / self._speed, self._act_again, self._acted)
+        if board["seance_phase"] in ("open", "last"):
+            if self._hands:
+                self._conduct(self._hands)
+                self._after(REPEAT_S, self._act_again, self._acted)
+            self._after(STUCK_S, self._unstick, self._acted)
 
     def _act_again(self, acted: tuple[Any, ...]) -> None:
-        """Nothing moved since then: what was pressed or launched had no effect, and may have one now."""
-        if acted == self._acted and self._board["phase"] in ("idle", "betting", "verifying"):
+        """Nothing moved since then: the button that was pressed had no effect, and may have one now."""
+        if acted == self._acted and self._board["phase"] in ("idle", "verifying"):
             self._act()
+
+    def _unstick(self, acted: tuple[Any, ...]) -> None:
+        """Nothing moved for long: the wheel is mended by hand, or reset by an incident and its restart."""
+        if acted != self._acted:
+            return
+        if self._hands:
+            self._hands.mend()
+            self._act()
+        elif self._board["phase"] == "idle":
+            self._order("director", "incident.declare", reason="arrêt")
 
     def _open(self) -> None:
         if self._hands:
@@ -232,12 +250,12 @@ class Evening:
             case "idle":
                 hands.press("faites-vos-jeux")
             case "betting":
-                wait_s = BETTING_S / self._speed
-                asyncio.get_running_loop().call_later(wait_s, self._launch, hands, self._board["round"])
+                self._after(BETTING_S, self._launch, hands, self._board["round"])
             case "verifying":
                 hands.press("confirmer")
 
     def _launch(self, hands: Hands, round_number: int) -> None:
-        """Launch the ball for this round, unless its bets are closed already."""
+        """Launch the ball for this round while its bets are open, and again when the spin was refused."""
         if self._board["phase"] == "betting" and self._board["round"] == round_number:
             hands.spin()
+            self._after(REPEAT_S, self._launch, hands, round_number)

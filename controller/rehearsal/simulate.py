@@ -36,8 +36,21 @@ JOURNAL = "journal.sqlite"
 VKEY = "table.vkey"
 CONFIG = "table.toml"
 
+PATIENCE_S, PATIENCE_PER_ROUND_S = 3_600, 3_600
+"""Virtual time after which an evening that does not end is given up: a wheel may be too ill to be played on."""
+
 SALT = bytes(32)
 """Nobody's secret: the players of a rehearsal are nobody."""
+
+
+class StuckError(Exception):
+    """The evening did not end. ``code`` is explained by ``tablectl explain``."""
+
+    code = "E-SIMULATION-STUCK"
+
+    def __init__(self, seen: Seen, played_s: float) -> None:
+        self.detail = f"{seen.rounds} valid and {seen.voids} void rounds in {round(played_s)} s of play, and no end"
+        super().__init__(f"{self.code} {self.detail}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +92,7 @@ def simulate(
     faults: FaultPlan | None = None,
     progress: Callable[[Seen], None] = lambda _: None,
 ) -> Simulated:
-    """Play ``coups`` valid rounds and write the journal to ``out``. Raises ConfigError, CertifyFault."""
+    """Play ``coups`` valid rounds and write the journal to ``out``. Raises ConfigError, CertifyFault, StuckError."""
     entropy = SeededEntropy(seed)
     site = load(config_path, {"table": {"simulation": True}}).site
     staff = staff_keys(site, entropy)
@@ -137,15 +150,21 @@ async def _play(
         for post in range(1, config.table.posts + 1):
             buses.append(exchange.bus(f"post-{post}"))
             PostClient(PlayerTwin(post, seed), buses[-1], topics)
-        began_s = loop.time()
+        began_s, stuck = loop.time(), False
         async with asyncio.TaskGroup() as group:
             clients = [group.create_task(bus.run()) for bus in buses]
             table = group.create_task(daemon.run())
-            await evening.finished.wait()
+            try:
+                async with asyncio.timeout(PATIENCE_S + coups * PATIENCE_PER_ROUND_S):
+                    await evening.finished.wait()
+            except TimeoutError:
+                stuck = True
             daemon.stop()
             await table
             for client in clients:
                 client.cancel()
+        if stuck:
+            raise StuckError(evening.seen, loop.time() - began_s)
         return Simulated(
             seen=evening.seen,
             size=journal.size,

@@ -312,7 +312,8 @@ ColourWithMore.__name__ = ColourWithMore.__qualname__ = "Colour"
 def state_of(inner: dict[str, Any], outer: dict[str, Any]) -> Any:
     """A state class with a part, of these fields, always under the same names."""
     part = dataclasses.make_dataclass("Part", list(inner.items()), frozen=True)
-    return dataclasses.make_dataclass("State", [*outer.items(), ("parts", dict[int, part])], frozen=True)  # type: ignore[valid-type]
+    parts = types.GenericAlias(dict, (int, part))
+    return dataclasses.make_dataclass("State", [*outer.items(), ("parts", parts)], frozen=True)
 
 
 PLAIN: tuple[dict[str, Any], dict[str, Any]] = ({"cents": int, "colour": Colour}, {"round": int})

@@ -8,7 +8,6 @@ from tests.house.source_tree import name, product_files, tree_of
 
 CLOCKS = {
     "drivers/clock.py": "the one clock of the program",
-    "drivers/gpio_factory.py": "gpiozero asks its pin factory for the ticks of an edge",
     "controller/delivery/broker.py": "a broken connection is tried again by the loop's own time",
     "controller/delivery/bus.py": "a message that waits in the event loop expires by the loop's own time",
     "controller/rehearsal/": "the event loop of a simulation has a time of its own, and this is where it is made",

@@ -140,6 +140,16 @@ async def station(topics: Topics) -> AsyncIterator[Callable[..., Station]]:
 
 
 @pytest.fixture
+def station_of(topics: Topics) -> Callable[..., Station]:
+    """``station_of(port, client_id, filters, **settings)`` makes a bus that does not run yet; stop it yourself."""
+
+    def make(port: int, client_id: str, filters: Sequence[str], **options: Any) -> Station:
+        return Station(port, client_id, filters, topics, options)
+
+    return make
+
+
+@pytest.fixture
 def topics() -> Topics:
     return Topics("casino.example", "t07")
 
@@ -245,6 +255,14 @@ class Mosquitto:
             if line.endswith(b" running\n"):
                 running.set()
         running.set()
+
+    def reload(self) -> None:
+        """Let it read its access list again."""
+        os.kill(self.pid, signal.SIGHUP)
+
+    async def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        await self.gone()
 
     async def gone(self) -> None:
         assert self._process is not None

@@ -90,8 +90,7 @@ async def casino(
     (tmp_path / "acl").chmod(0o600)
     broker = await mosquitto_of(program("mosquitto"), configuration).start()
     yield Casino(free_port, certificates, station)
-    os.kill(broker.pid, 9)
-    await broker.gone()
+    await broker.kill()
 
 
 # ── Who may connect ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -316,8 +315,7 @@ async def test_casino_broker_killed_keeps_what_it_retains(
         await table.ear.until(lambda: bool(table.ear.messages))
         assert table.ear.payloads == [b"size 4711"]
     finally:
-        os.kill(second.pid, 9)
-        await second.gone()
+        await second.kill()
 
 
 def holds(store: Path, text: bytes) -> bool:

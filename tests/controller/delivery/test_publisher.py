@@ -320,7 +320,7 @@ OPERATIONS = st.lists(
         st.tuples(st.sampled_from(["heal", "stall", "go_on", "deny", "permit", "restart", "turn"]), st.none()),
         st.tuples(st.just("wait"), st.sampled_from([0.3, 1.0, 6.0])),
     ),
-    max_size=30,
+    max_size=15,
 )
 
 
@@ -350,7 +350,7 @@ async def act(stage: Stage, denied: list[str], operation: tuple[str, Any]) -> No
 
 
 @given(OPERATIONS)
-@settings(max_examples=1500)
+@settings(max_examples=60)
 @example([("stall", None), ("grow", 300), ("wait", 0.3), ("partition", False), ("go_on", None), ("heal", None)])
 @example([("deny", None), ("grow", 5), ("turn", None), ("partition", True), ("heal", None), ("permit", None)])
 def test_publisher_without_a_mirror_loses_nothing_whatever_happens(
@@ -550,7 +550,7 @@ def test_publisher_acknowledgement_of_another_history_shows_a_fork(
 
 
 @given(OPERATIONS)
-@settings(max_examples=1500)
+@settings(max_examples=60)
 def test_publisher_with_a_mirror_ends_with_everything_cosigned_whatever_happens(
     in_virtual_time: Run, journal_of: Any, mirror: Signer, acknowledge: Any, operations: list[tuple[str, Any]]
 ) -> None:

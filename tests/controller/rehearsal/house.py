@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+import tomli_w
+
 from controller.certify.journal import Journal
 from controller.certify.note import Signer
 from controller.certify.reader import Reader
@@ -68,6 +70,15 @@ def table_config(folder: Path, staff: Mapping[str, Signer], conduct: str, option
     for section, changed in options.items():
         overrides[section] = {**overrides.get(section, {}), **changed}
     return load(EXAMPLE, overrides)
+
+
+def example(folder: Path, conduct: str, **options: Any) -> Path:
+    """A configuration file of a table of this conduct, for whoever reads one; ``options`` replace section's options."""
+    staff = staff_keys("casino.example.simulation", SeededEntropy(1))
+    config = table_config(folder, staff, conduct, options)
+    file = folder / f"roulette-{conduct}.toml"
+    file.write_text(tomli_w.dumps(config.model_dump(mode="json", exclude_none=True)), encoding="utf-8")
+    return file
 
 
 def _wiring(conduct: str) -> Iterator[tuple[str, int, Sequence[str]]]:
