@@ -17,10 +17,12 @@ import statistics
 import struct
 import time
 from collections.abc import Iterator
+from functools import partial
 
 from bench.bench_latency import p99
 from bench.figures import Figure
 from bench.stage import OpenTable, open_table, stakes
+from controller.inbox import Outcome
 from games.signals import ClockStepped
 
 TURNS = 5
@@ -70,8 +72,7 @@ async def _burst(table: OpenTable) -> int:
             number += 1
         await asyncio.sleep(0.002)
     certified = table.table.size - size
-    while len(table.inbox):
-        await asyncio.sleep(0.01)
+    await table.ask(stakes(number, 10))  # the last of those that wait
     return 10 * certified
 
 
@@ -81,7 +82,7 @@ class _Sensor:
     def __init__(self, table: OpenTable) -> None:
         self._table = table
         self._taken_ms: list[float] = []
-        self._mouth, self._ear = os.pipe()[::-1]
+        self._ear, self._mouth = os.pipe()
         self._process = multiprocessing.get_context("fork").Process(target=_stamp, args=(self._mouth,), daemon=True)
 
     def __enter__(self) -> "_Sensor":
@@ -104,10 +105,10 @@ class _Sensor:
     def _hear(self) -> None:
         for (stamped_s,) in STAMP.iter_unpack(os.read(self._ear, 64 * STAMP.size)):
             self._table.inbox.put(
-                ClockStepped(at_us=0, by_ms=1_000, quality="free"), lambda _, since_s=stamped_s: self._certified(since_s)
+                ClockStepped(at_us=0, by_ms=1_000, quality="free"), partial(self._certified, stamped_s)
             )
 
-    def _certified(self, since_s: float) -> None:
+    def _certified(self, since_s: float, _: Outcome) -> None:
         self._taken_ms.append((time.perf_counter() - since_s) * 1_000)
 
 

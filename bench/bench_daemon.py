@@ -1,8 +1,8 @@
 """The whole daemon, ``tabled`` as a casino runs it: messages of a hundred posts, start, memory, and rest.
 
-    posts_load (100 posts) ──► mosquitto ──► tabled ──► journal on this disk ──► answers, entries ──► mosquitto
+posts_load (100 posts) ──► mosquitto ──► tabled ──► journal on this disk ──► answers, entries ──► mosquitto
 
-    python -m bench messages ready memory idle
+python -m bench messages ready memory idle
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The past of a table: decided again (``tablectl replay``) and verified (``tablectl journal verify``).
 
-    python -m bench replay verify
+python -m bench replay verify
 """
 
 import statistics

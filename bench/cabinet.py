@@ -1,8 +1,8 @@
 """A whole table in processes of its own, as in a casino: mosquitto, a wheel on a pseudo-terminal, and ``tabled``.
 
-    mosquitto ◄──MQTT 5──► tabled ◄──pseudo-terminal──► wheel twin, a status line every 500 ms
-                             │
-                             └── NOTIFY_SOCKET: READY=1, by which the start is timed
+mosquitto ◄──MQTT 5──► tabled ◄──pseudo-terminal──► wheel twin, a status line every 500 ms
+                         │
+                         └── NOTIFY_SOCKET: READY=1, by which the start is timed
 """
 
 import asyncio
@@ -97,8 +97,6 @@ class Cabinet:
             notify.bind(address)
             notify.settimeout(READY_WITHIN_S)
             words = ["-m", "controller.app", "--config", str(self.stage.config_file)]
-            if "EXP" in os.environ:
-                words = ["-c", os.environ["EXP"] + "\nfrom controller.app import main; main()", *words[2:]]
             began_s = time.perf_counter()
             with (self.stage.folder / "tabled.log").open("ab") as log:
                 added = {**environment, "NOTIFY_SOCKET": address}
@@ -109,7 +107,7 @@ class Cabinet:
         Path(address).unlink()
 
     async def open(self, credited: int) -> None:
-        """Let the staff open the séance, seat a player at the first ``credited`` posts, and return when bets are open."""
+        """Let the staff open the séance and seat players at the first ``credited`` posts; return when bets are open."""
         bus, topics = self.bus("staff"), self.topics
         done = asyncio.Event()
         waiting = credited

@@ -1,7 +1,7 @@
 """One figure of a benchmark: what was measured, beside what, how it should be, and whether it is.
 
-Every figure is a quotient. Its denominator is measured in the same run where the goal is a ratio, and is the goal itself
-where the goal is a number.
+Every figure is a quotient. Its denominator is measured in the same run where the goal is a ratio, and is the goal
+itself where the goal is a number.
 """
 
 from dataclasses import dataclass

@@ -80,7 +80,7 @@ def _absolute(document: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _fault(detail: ErrorDetails) -> ConfigFault:
-    key = ".".join(str(part + 1) if isinstance(part, int) else part for part in detail["loc"])
+    key = ".".join(str(part + 1) if isinstance(part, int) else part for part in detail["loc"] if part != "[key]")
     match detail["type"]:
         case "extra_forbidden":
             return ConfigFault(key, short(detail["input"]), f"unknown option{_nearest(detail['loc'])}")

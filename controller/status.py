@@ -94,7 +94,10 @@ async def ask(path: Path, question: str, timeout_s: float = 5.0) -> dict[str, An
         reader, writer = await asyncio.open_unix_connection(path, limit=16 * 1024 * 1024)
         try:
             writer.write(_line({"ask": question}))
-            answer: dict[str, Any] = json.loads(await reader.readline())
+            line = await reader.readline()
+            if not line.endswith(b"\n"):
+                raise ConnectionResetError(f"the daemon at {path} hung up")
+            answer: dict[str, Any] = json.loads(line)
             return answer
         finally:
             writer.close()

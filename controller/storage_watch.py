@@ -37,7 +37,7 @@ class StorageWatch:
         self._clock = clock
         self._emit = emit
         self._measure = measure
-        self._level = "ok"
+        self._level = ""  # none is known: a level that was certified before a restart may be over
 
     async def run(self) -> None:
         """Check until cancelled."""

@@ -9,6 +9,7 @@ as its time slice is used up, so that the next "rien ne va plus" never waits lon
 urgent input is decided, so that nothing rides along on its commit.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -28,15 +29,14 @@ BATCH_BOUND = 128
 """Inputs decided before a commit, at the most."""
 
 BATCH_SLICE_US = 150
-"""Time after which a batch is committed even if more inputs wait; half of the last commit's time when that is longer.
-
-An urgent input waits for the batch and the commit before its own at the most, and for three quarters of a commit on
-average: a slow disk makes larger batches, not a later "rien ne va plus" in proportion.
-"""
+"""Time after which a batch is committed even if more inputs wait; longer where commits take long, see below."""
 
 SLICE_SHARE = 4
+"""A batch is decided for up to a quarter of the time that the last commit took. On a slow disk batches then grow, and
+what waits for "rien ne va plus" to be certified grows no faster than a commit itself."""
+
 BATCH_SLICE_BOUND_US = 5_000
-"""The longest slice: the event loop stands still so long."""
+"""The longest slice, for the event loop stands still meanwhile."""
 
 SNAPSHOT_EVERY = 256
 """Entries after which the next closed round takes a snapshot, so that a start folds only a short tail."""
@@ -117,6 +117,7 @@ class Table(Generic[State]):
         """
         while not self._stopped:
             await self._inbox.wait()
+            await asyncio.sleep(0)  # whatever came in meanwhile is let in, so that an urgent input is decided first
             await self.step()
 
     async def step(self) -> None:

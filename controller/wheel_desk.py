@@ -18,6 +18,7 @@ class WheelDesk:
     def __init__(self, wheel: SlingshotWheel) -> None:
         self._wheel = wheel
         self._waiting: asyncio.Queue[Callable[[], Awaitable[object]]] = asyncio.Queue(COMMAND_BOUND)
+        self._verified: asyncio.Event | None = None
 
     def perform(self, request: Request) -> None:
         """Queue a request that concerns the wheel; others are ignored. Raises QueueFull at the bound."""
@@ -36,15 +37,17 @@ class WheelDesk:
                 return
 
     async def verified(self) -> None:
-        """Read the wheel's parameters again; return when that is done, well or not."""
-        done = asyncio.Event()
+        """Read the wheel's parameters again; return when that is done, well or not. All who ask meanwhile share it."""
+        if self._verified is None:
+            self._verified = asyncio.Event()
+            self._waiting.put_nowait(self._verify)
+        await self._verified.wait()
 
-        async def verify() -> None:
-            await self._wheel.verify()
-            done.set()
-
-        self._waiting.put_nowait(verify)
-        await done.wait()
+    async def _verify(self) -> None:
+        await self._wheel.verify()
+        if self._verified is not None:
+            self._verified.set()
+        self._verified = None
 
     async def run(self) -> None:
         """Command until cancelled."""

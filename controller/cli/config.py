@@ -14,7 +14,7 @@ from pydantic_core import PydanticUndefined
 
 from controller.cli.commands import Group, argument
 from controller.cli.failure import DONE, UNUSABLE, Failure, what_to_do
-from controller.cli.language import Phrase, here
+from controller.cli.language import Phrase, count, here
 from controller.cli.output import dim, heading, tell
 from controller.config import load
 from controller.config_faults import ConfigError
@@ -77,8 +77,7 @@ def _check_lines(result: dict[str, Any]) -> Iterator[str]:
     if result["usable"]:
         yield f"{click.style('ok', fg='green')}  {result['file']}  {dim(result['table'])}"
         return
-    number = len(result["faults"])
-    wrong = here(f"{number} faute(s)", f"{number} mistake(s)") if number != 1 else here("1 faute", "1 mistake")
+    wrong = count(len(result["faults"]), "faute", "mistake")
     yield f"{click.style('E-CONFIG', fg='red', bold=True)}  {result['file']}  {wrong}"
     for fault in result["faults"]:
         value = f" = {fault['value']}" if fault["value"] else ""
@@ -175,12 +174,12 @@ def kind_of(annotation: Any) -> str:
 
 def _bounds(field: FieldInfo) -> str:
     """The bounds that pydantic checks, in signs."""
-    signs = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"), ("multiple_of", "×"), ("max_length", "len ≤"))
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "multiple_of": here("multiple de", "multiple of")}
     found = [
-        f"{sign} {getattr(rule, name)}"
+        f"{sign} {bound}"
         for rule in field.metadata
-        for name, sign in signs
-        if getattr(rule, name, None) is not None
+        for name, sign in signs.items()
+        if (bound := getattr(rule, name, None)) is not None
     ]
     return ", ".join(found)
 

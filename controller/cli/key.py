@@ -1,4 +1,4 @@
-"""``tablectl key``: make a table's or a person's key, and show the public half of one. A private half is never shown."""
+"""``tablectl key``: make keys, and show the public half of one. A private half is never shown."""
 
 from pathlib import Path
 

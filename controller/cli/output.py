@@ -106,10 +106,10 @@ def money(cents: int) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """``97,30 %``: a share, to the hundredth, rounded down."""
+    """``97,30 %``: a share, to the nearest hundredth."""
     if not whole:
         return "–"
-    units, hundredths = divmod(part * 10_000 // whole, 100)
+    units, hundredths = divmod((part * 20_000 + whole) // (2 * whole), 100)
     return here(f"{units},{hundredths:02d}\u202f%", f"{units}.{hundredths:02d}%")
 
 

@@ -1,7 +1,7 @@
 """``tablectl rules``: the rules that the house must display to the public, in French, made from the configuration.
 
-What the law leaves to the house comes from ``[roulette]``; bets, pay-outs and maxima from the layout that the table plays
-by. So the text can't say anything else than what the table does.
+What the law leaves to the house comes from ``[roulette]``; bets, pay-outs and maxima come from the layout by which the
+table plays. So the text can't say anything else than what the table does.
 """
 
 import textwrap
@@ -90,10 +90,11 @@ def _kinds(rules: RouletteRules) -> list[Bet]:
 
 
 def expected_return(bet: Bet) -> int:
-    """What a bet gives back in the long run, in ten-thousandths of the stake, rounded down."""
+    """What a bet gives back in the long run, in ten-thousandths of the stake, to the nearest."""
     stake, every = Cents(2), pockets(bet.wheel)
     back = sum(sum(settle(bet, stake, pocket, bet.wheel)) for pocket in every)
-    return 10_000 * back // (stake * len(every))
+    whole = stake * len(every)
+    return (20_000 * back + whole) // (2 * whole)
 
 
 # ── The text ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,6 +119,9 @@ def rules_lines(config: Config) -> Iterator[str]:
 
 def _section(title: str, text: str) -> Iterator[str]:
     yield heading(title)
+    for sign in (" ;", " :", " »"):
+        text = text.replace(sign, f"\u00a0{sign[1]}")  # no line begins with one of these
+    text = text.replace("« ", "«\u00a0")
     yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
     yield ""
 
@@ -126,7 +130,8 @@ def _device(rules: RouletteRules) -> str:
     wheel = (
         "Cylindre de 37 cases : les numéros 1 à 36 et le zéro (articles 51 et 55-10 de l'arrêté du 14 mai 2007)."
         if rules.wheel is Wheel.SINGLE_ZERO
-        else "Cylindre de 38 cases : les numéros 1 à 36, le zéro et le double zéro (article 55-1 de l'arrêté du 14 mai 2007)."
+        else "Cylindre de 38 cases : les numéros 1 à 36, le zéro et le double zéro "
+        "(article 55-1 de l'arrêté du 14 mai 2007)."
     )
     conduct = (
         "Un croupier lance la bille et annonce le numéro."
@@ -182,8 +187,8 @@ def _announcements(rules: RouletteRules) -> str:
     more = f" et, par option de la maison : {' ; '.join(house)}" if house else ""
     chance = " L'appareil propose des combinaisons aléatoires." if rules.random_combinations else ""
     return (
-        f"Annonces classiques ({classic}){more}. Une annonce place ses pièces sur les combinaisons du tapis, chacune dans "
-        f"ses limites.{chance}"
+        f"Annonces classiques ({classic}){more}. Une annonce place ses pièces sur les combinaisons du tapis, chacune "
+        f"dans ses limites.{chance}"
     )
 
 
@@ -192,9 +197,9 @@ def _course(rules: RouletteRules) -> str:
     later = f", ou {seconds} secondes après le lancer" if rules.no_more_bets_after_ms else ""
     pace = f" {rules.betting_ms // 1_000} secondes pour miser." if rules.conduct is Conduct.LAUNCHER else ""
     return (
-        f"« Faites vos jeux » ouvre le coup.{pace} Le plateau tourne à chaque coup dans le sens opposé au précédent. « Rien "
-        f"ne va plus » est appelé quand la bille ralentit{later} : aucune mise n'est plus prise. Pour quitter le poste, "
-        f"appuyer sur la touche « paiement »."
+        f"« Faites vos jeux » ouvre le coup.{pace} Le plateau tourne à chaque coup dans le sens opposé au précédent. "
+        f"« Rien ne va plus » est appelé quand la bille ralentit{later} : aucune mise n'est plus prise. Pour quitter "
+        f"le poste, appuyer sur la touche « paiement »."
     )
 
 
@@ -212,9 +217,9 @@ def _incident(rules: RouletteRules) -> str:
 
 def _absence(rules: RouletteRules) -> str:
     return (
-        f"Un joueur peut s'absenter {rules.absence_ms // 60_000} minutes. Au-delà, un membre du comité de direction peut "
-        f"suspendre son poste : ce qui s'y trouve est consigné, et va aux orphelins si personne ne le réclame avant la fin "
-        f"de la séance."
+        f"Un joueur peut s'absenter {rules.absence_ms // 60_000} minutes. Au-delà, un membre du comité de direction "
+        f"peut suspendre son poste : ce qui s'y trouve est consigné, et va aux orphelins si personne ne le réclame "
+        f"avant la fin de la séance."
     )
 
 

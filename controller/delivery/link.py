@@ -113,6 +113,7 @@ class Link:
         self._paho.on_message = self._on_message
         vars(self._paho)["_handle_pubackcomp"] = self._on_puback
         self._entering: asyncio.Task[Any] | None = None
+        self._subscribing: asyncio.Task[None] | None = None
         self._watch: asyncio.TimerHandle | None = None
 
     # ── Open, serve, close ────────────────────────────────────────────────────────────────────────────────────────────
@@ -125,7 +126,8 @@ class Link:
             await self._unless_lost(self._entering)
             self._client._disconnected.add_done_callback(self._on_aiomqtt_failed)
             if filters:
-                await self._unless_lost(loop.create_task(self._subscribe(filters)))
+                self._subscribing = loop.create_task(self._subscribe(filters))
+                await self._unless_lost(self._subscribing)
         except aiomqtt.MqttError as error:
             raise self._explained(error) from error
         self._watch_oldest(None)
@@ -150,6 +152,8 @@ class Link:
             self._watch.cancel()
         if self._entering is not None:
             await self._end_entering(self._entering)
+        if self._subscribing is not None:
+            await _end(self._subscribing)
         if self._paho.socket() is not None:
             await self._end_stream()
         if self._client._disconnected.done():
@@ -163,10 +167,7 @@ class Link:
                 with contextlib.suppress(OSError):
                     socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not TLS's own: the stream's end must be read
             await asyncio.wait({entering, self._lost}, return_when=asyncio.FIRST_COMPLETED)
-            entering.cancel()
-            await asyncio.wait({entering})
-        if not entering.cancelled():
-            entering.exception()
+        await _end(entering)
 
     async def _end_stream(self) -> None:
         if not self._lost.done():
@@ -180,8 +181,6 @@ class Link:
         """Wait for one step of opening; aiomqtt would wait for an answer that a lost connection cannot bring."""
         await asyncio.wait({task, self._lost}, return_when=asyncio.FIRST_COMPLETED)
         if self._lost.done():
-            task.cancel()
-            await asyncio.wait({task})
             raise self._lost.result()
         await task
 
@@ -258,9 +257,10 @@ class Link:
     def _on_message(self, _client: Any, _userdata: Any, raw: MQTTMessage) -> None:
         try:
             topic = raw.topic
-        except UnicodeDecodeError:
-            topic = ""
-        if not topic or len(raw.payload) > PAYLOAD_BOUND:
+        except UnicodeDecodeError:  # MQTT 5, section 1.5.4: the receiver must close
+            self._lose("E-MQTT-LOST", f"{self._where}: sent a topic that is not UTF-8")
+            return
+        if len(raw.payload) > PAYLOAD_BOUND:
             self._owner.oversize(topic, len(raw.payload))
             return
         found = vars(raw.properties)
@@ -307,6 +307,14 @@ class Link:
     def _explained(self, error: aiomqtt.MqttError) -> LinkLostError:
         code = "E-MQTT-TLS" if "SSL" in str(error) else "E-MQTT-UNREACHABLE"
         return LinkLostError(code, f"{self._where}: {error}")
+
+
+async def _end(task: asyncio.Task[Any]) -> None:
+    """Cancel ``task`` if it still runs, and have its exception read."""
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()
 
 
 def _reason_name(reason: int) -> str:

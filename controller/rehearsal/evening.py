@@ -14,6 +14,7 @@ from controller.delivery.bus import Bus, Message
 from controller.delivery.topics import Topics
 from controller.rehearsal.players import PlayerTwin
 from controller.rehearsal.staff import CREDIT_CENTS, StaffTwin
+from games.seance import LAST_ROUNDS
 
 THINK_S = 1.0
 """What a person needs to see, decide and act."""
@@ -212,7 +213,7 @@ class Evening:
                 self._open()
             case "ended":
                 self._order("director", "seance.close")
-            case "open" if self._coups and self.seen.rounds >= self._coups - 3 and board["phase"] == "idle":
+            case "open" if self._coups and self.seen.rounds >= self._coups - LAST_ROUNDS and board["phase"] == "idle":
                 self._order("director", "last.announce")
         if board["phase"] == "halted":
             self._order("director", "game.restart")
@@ -241,9 +242,14 @@ class Evening:
         if self._hands:
             self._hands.turn("croupier", on=True)
             self._later(self._hands.press, "mise-en-service")
-            self._later(self._later, self._order, "director", "seance.open")
+            self._later(self._later, self._validate_opening)
         else:
-            self._order("director", "seance.open")
+            self._validate_opening()
+
+    def _validate_opening(self) -> None:
+        self._order("director", "seance.open")
+        if 0 < self._coups <= LAST_ROUNDS:
+            self._order("director", "last.announce")
 
     def _conduct(self, hands: Hands) -> None:
         match self._board["phase"]:

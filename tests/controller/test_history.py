@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from controller import codec
 from controller.certify.journal import Journal
 from controller.certify.leaf import Record, canonical, parse_leaf

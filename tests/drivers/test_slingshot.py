@@ -201,6 +201,15 @@ def test_second_result_under_one_spin_number_is_a_fault_and_never_a_pocket() -> 
     assert (pockets(stage.told), faults(stage.told)) == (["27"], [WheelFaultKind.NUMBER_CONTRADICTED])
 
 
+def test_spin_number_that_comes_round_again_without_results_between_has_its_result() -> None:
+    stage = Stage()
+    stage.lines(*SPIN, *[status(5, number="27")] * 3)
+    for spin in [*range(8, 257), *range(1, 7)]:
+        stage.lines(status(1, spin, "27"), status(2, spin, "27"))
+    stage.lines(*SPIN, *[status(5, number="31")] * 3)
+    assert (pockets(stage.told), faults(stage.told)) == (["27", "31"], [])
+
+
 def test_spin_that_was_reset_and_launched_again_under_its_number_has_its_result() -> None:
     stage = Stage()
     stage.lines(*SPIN[:12], *[status(1)] * 3)
@@ -354,6 +363,14 @@ def test_number_that_may_be_that_of_another_spin_is_no_hint_for_the_one_that_was
     stage.silence(56)
     stage.lines(*[back] * 4)
     assert 7 not in {spin for spin, _ in hints(stage.told)}
+
+
+def test_gap_in_which_two_numbers_may_have_fallen_has_no_hint() -> None:
+    stage = Stage()
+    stage.lines(*SPIN)
+    stage.silence(120)
+    stage.lines(*[status(1, 8, "27")] * 4)
+    assert hints(stage.told) == []
 
 
 def test_number_that_two_lines_do_not_agree_on_is_no_hint() -> None:

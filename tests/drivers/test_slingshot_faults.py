@@ -177,8 +177,32 @@ def test_code_of_the_wheels_own_test_is_told_once_and_cleared_by_code_0() -> Non
         "code 11: sensor 1 stuck on",
         "code 99: unknown",
     ]
-    stage.lines(b"*F BUSY\r\n", b"*F 0\r\n", b"*F 0\r\n", every_us=1_000)
+    stage.lines(b"*F BUSY\r\n", b"*F 0\r\n", b"*F 0\r\n", every_us=500_000)
     assert conditions(stage)[2:] == [("cleared", WheelFaultKind.SELF_TEST)]
+    assert [s.lasted_ms for s in stage.told if isinstance(s, WheelFaultCleared)] == [1_002]
+
+
+@pytest.mark.parametrize(
+    ("code", "means"),
+    [
+        (1, "hardware"),
+        (2, "no ball"),
+        (3, "no ball position"),
+        (4, "ball direction"),
+        (5, "motor"),
+        (6, "encoder, or not calibrated"),
+        (7, "cannot play clockwise"),
+        (8, "cannot play anti-clockwise"),
+        *((10 + sensor, f"sensor {sensor} stuck on") for sensor in (1, 2, 3)),
+        *((20 + sensor, f"sensor {sensor} blind") for sensor in (1, 2, 3)),
+        (100, "timed out"),
+    ],
+)
+def test_code_of_the_wheels_own_test_is_told_in_the_words_of_the_guide(code: int, means: str) -> None:
+    stage = Stage()
+    (seen,) = stage.lines(b"*F %d\r\n" % code)
+    assert isinstance(seen, WheelFaultSeen)
+    assert seen.detail == f"code {code}: {means}"
 
 
 def test_graces_of_a_wheel_that_runs_twenty_times_faster_are_twenty_times_shorter() -> None:
