@@ -233,9 +233,9 @@ async def _hardware(config: Config, clock: Clock, stack: AsyncExitStack) -> Hard
     if panel.device == "none" or not wired:
         return Hardware(open_line=open_line)
     if panel.device.startswith("twin:"):
-        inputs = TwinInputs(buttons=tuple(panel.buttons), keys=tuple(panel.keys), clock=clock, seed=0)
-        await stack.enter_async_context(PanelSocket(Path(panel.device.removeprefix("twin:")), inputs))
-        return Hardware(open_line=open_line, inputs=inputs, outputs=TwinOutputs(tuple(panel.lamps)))
+        twin = TwinInputs(buttons=tuple(panel.buttons), keys=tuple(panel.keys), clock=clock, seed=0)
+        await stack.enter_async_context(PanelSocket(Path(panel.device.removeprefix("twin:")), twin))
+        return Hardware(open_line=open_line, inputs=twin, outputs=TwinOutputs(tuple(panel.lamps)))
     factory = open_header()
     stack.callback(factory.close)
     lines: dict[str, InputLine] = {name: InputLine(bcm=pin) for name, pin in panel.buttons.items()}

@@ -125,7 +125,7 @@ class SpinWatch:
                 signals.append(PocketMissed(at_us=at_us, spin=missed, pocket=line.number.strip()))
         same = last is not None and line.spin == last.spin and BETS <= last.state <= line.state <= LANDED
         if not same:
-            signals += self._begin(line.spin, at_us)
+            signals += self._begin(at_us)
         if line.state is LANDED:
             self._attempt.landed_unseen = True
         self._odd = None
@@ -141,7 +141,7 @@ class SpinWatch:
         assert last is not None
         is_over = last.state >= RIM and line.state in (BEFORE, BETS, IDLE) and line.state is not last.state
         if line.spin != last.spin or is_over:
-            signals += self._begin(line.spin, at_us)
+            signals += self._begin(at_us)
         self._last, self._last_us = line, at_us
         return signals + self._enter(line, at_us)
 
@@ -217,11 +217,9 @@ class SpinWatch:
         self._contradicted_us = at_us
         return [WheelFaultSeen(at_us=at_us, fault=WheelFaultKind.NUMBER_CONTRADICTED, detail=detail)]
 
-    def _begin(self, spin: int, at_us: int) -> list[Input]:
+    def _begin(self, at_us: int) -> list[Input]:
         """Another attempt begins, so nothing that was read before counts any more."""
         self._attempt = Attempt()
-        if spin != self._told_spin:
-            self._told_spin = None
         if self._contradicted_us is None:
             return []
         lasted_ms = (at_us - self._contradicted_us) // 1_000

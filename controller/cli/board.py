@@ -19,8 +19,8 @@ from controller.cli.entries import Entry
 from controller.cli.failure import Failure, title_of
 from controller.cli.language import here
 from controller.cli.output import cut, dim, heading, money, width_of
-from controller.cli.status import delivery_text, phase_text, reasons
-from controller.cli.words import CAUSES, SEANCES, chip, word
+from controller.cli.status import delivery_text, reasons
+from controller.cli.words import CAUSES, PHASE_COLOURS, PHASES, SEANCES, chip, word
 
 Document = Mapping[str, Any]
 
@@ -50,7 +50,7 @@ def _top(status: Document, width: int) -> list[str]:
     board, incident = status["table"]["board"], status["table"]["incident"]
     seance = f"{board['seance']} {word(SEANCES, board['seance_phase'])}".strip()
     left = f", {here('encore', 'left:')} {board['last_left']}" if board["seance_phase"] == "last" else ""
-    phase = f" {phase_text(board)}   {here('coup', 'round')} {board['round']}"
+    phase = f" {sign(board)}   {here('coup', 'round')} {board['round']}"
     phase += f"   {click.style(word(CAUSES, incident['cause']), fg='magenta')}" if incident else ""
     lines = [_beside(heading(status["origin"]), seance + left, width), "", phase, " " + _numbers(board, width - 1), ""]
     return [banner(width), *lines] if status["simulation"] else lines
@@ -59,6 +59,15 @@ def _top(status: Document, width: int) -> list[str]:
 def banner(width: int) -> str:
     """What nobody may overlook: this is not a table where money is played."""
     return click.style("SIMULATION".center(width), fg="black", bg="yellow", bold=True)
+
+
+def sign(board: Document) -> str:
+    """The phase as a lit sign, and the number that is to be confirmed."""
+    phase = board["phase"]
+    text = f"  {word(PHASES, phase).upper()}  "
+    number = board["detected"] or board["dialled"]
+    lit = click.style(text, fg="black", bg=PHASE_COLOURS.get(phase, "white"), bold=True)
+    return f"{lit} {chip(number)}" if number else lit
 
 
 def _beside(left: str, right: str, width: int) -> str:
@@ -80,7 +89,7 @@ def _posts(posts: Document, width: int, rows: int) -> list[str]:
         f"{len(posts)} occupied, credit {money(credit)}, in play {money(staked)}",
     )
     cells = [_cell(number, post) for number, post in posts.items()]
-    cell_width = max(map(width_of, cells)) + 3
+    cell_width = max(map(width_of, cells)) + 2
     columns = max(1, width // cell_width)
     shown = cells if len(cells) <= columns * rows else cells[: columns * rows - 1]
     if len(shown) < len(cells):
@@ -94,9 +103,9 @@ def _posts(posts: Document, width: int, rows: int) -> list[str]:
 
 def _cell(number: str, post: Document) -> str:
     """``  3   490,00 €   7,00 €``"""
-    staked = f"{money(post['staked']):>10}" if post["staked"] else " " * 10
+    staked = f"{money(post['staked']):>9}" if post["staked"] else " " * 9
     away = here(" absent", " away") if post["away"] else ""
-    return f"{number:>3} {money(post['credit']):>11} {click.style(staked, fg='yellow')}{away}"
+    return f"{number:>3} {money(post['credit']):>10} {click.style(staked, fg='yellow')}{away}"
 
 
 def _journal(status: Document) -> str:

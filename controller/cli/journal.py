@@ -310,3 +310,34 @@ def create_command(config: Path, key: Path | None, yes: bool) -> None:
     document = {"journal": str(file), "origin": table.origin, "vkey": signer.verifier.vkey, "vkey_file": str(public)}
     created = here("journal créé", "journal created")
     tell(document, [f"{created}: {file}", f"{here('clé publique', 'public key')}: {public}"])
+
+
+# ── unpack ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@command.command(
+    "unpack",
+    phrase=Phrase(
+        "Range les faits dans une base SQLite neuve, une table par sorte, pour les interroger en SQL.",
+        "Lay the facts out in a new SQLite database, one table for each kind, to be asked in SQL.",
+    ),
+    exits={
+        0: Phrase("tout a été rangé", "all was laid out"),
+        2: Phrase("le fichier existe déjà", "the file exists already"),
+        5: VERDICTS[Outcome.UNREADABLE],
+    },
+)
+@target_options
+@path_option("--out", metavar="FILE", required=True, phrase=Phrase("La base à faire.", "The database to be made."))
+def unpack_command(target: Path, vkey: str | None, out: Path) -> int:
+    """Unpack a journal for an auditor."""
+    from controller.unpack import unpack  # a heavy library, which no other command needs
+
+    with closing(Reader(target_of(target, vkey).file)) as reader, progress(here("Rangement", "Unpacking")) as step:
+        size = reader.size
+        try:
+            rows = unpack(reader.leaves(0, size), out, lambda done: step(done, size))
+        except FileExistsError:
+            raise Failure("E-OUT-EXISTS", here(f"{out} existe déjà", f"{out} exists already"), 2) from None
+    tell(rows, fields((table, str(count)) for table, count in sorted(rows.items())))
+    return 0

@@ -113,11 +113,11 @@ async def follow(link: Link, feed: Feed) -> None:
     cls=Command,
     phrase=Phrase(
         "La table en direct, jusqu'à Ctrl-C.\n\n"
-        "Phase, numéros, postes, dernières écritures certifiées, livraison. Sans terminal, ou avec --json : une ligne par "
-        "nouvelle écriture.",
+        "Phase, numéros, postes, dernières écritures certifiées, livraison. Sans terminal, ou avec --json : une ligne "
+        "par nouvelle écriture.",
         "The table, live, until Ctrl-C.\n\n"
-        "Phase, numbers, posts, last certified entries, delivery. Without a terminal, or with --json: one line for each "
-        "new entry.",
+        "Phase, numbers, posts, last certified entries, delivery. Without a terminal, or with --json: one line for "
+        "each new entry.",
     ),
     exits={
         0: Phrase("interrompu", "interrupted"),

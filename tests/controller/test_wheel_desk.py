@@ -1,4 +1,4 @@
-"""Commands to the wheel: one at a time, in the order of the certified requests; what is not for the wheel is left out."""
+"""Commands to the wheel: one at a time, in the order of the certified requests; what is not for it is left out."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -201,15 +201,6 @@ def test_second_result_under_one_spin_number_is_a_fault_and_never_a_pocket() -> 
     assert (pockets(stage.told), faults(stage.told)) == (["27"], [WheelFaultKind.NUMBER_CONTRADICTED])
 
 
-def test_spin_number_that_comes_round_again_without_results_between_has_its_result() -> None:
-    stage = Stage()
-    stage.lines(*SPIN, *[status(5, number="27")] * 3)
-    for spin in [*range(8, 257), *range(1, 7)]:
-        stage.lines(status(1, spin, "27"), status(2, spin, "27"))
-    stage.lines(*SPIN, *[status(5, number="31")] * 3)
-    assert (pockets(stage.told), faults(stage.told)) == (["27", "31"], [])
-
-
 def test_spin_that_was_reset_and_launched_again_under_its_number_has_its_result() -> None:
     stage = Stage()
     stage.lines(*SPIN[:12], *[status(1)] * 3)

@@ -144,6 +144,8 @@ def test_wheel_that_was_lost_while_the_croupier_looked_is_read_again_after_his_w
 def test_link_of_another_device_leaves_the_wheel_as_it_is() -> None:
     table = playing()
     table.wheel_falls_silent("panel")
+    assert table.wheel_is_heard("panel").requests == ()
+    table.wheel_falls_silent("panel")
     assert table.says_faites_vos_jeux().refusal is None
     assert table.ball_runs().kinds == ["SpinStarted"]
     assert table.wheel_is_heard("panel").requests == ()
@@ -208,6 +210,14 @@ def test_launch_that_fails_is_the_wheels_to_repeat_until_the_limit_and_then_an_i
     table.ball_runs()
     declared = table.wheel_fails(failed).the(IncidentDeclared)
     assert (declared.cause, declared.number_allowed) == ("launch_failed", False)
+
+
+def test_launch_that_fails_is_counted_once_however_often_the_wheel_says_so() -> None:
+    table = playing(relaunch_limit=2).reaches(Phase.BETTING)
+    failed = WheelFaultKind.LAUNCH_FAILED
+    assert table.wheel_fails(failed).kinds == ["WheelFaultBegan"]
+    assert table.wheel_fails(failed).facts == ()
+    assert table.phase is Phase.BETTING
 
 
 def test_launch_that_fails_after_rien_ne_va_plus_is_an_incident() -> None:

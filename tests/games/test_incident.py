@@ -110,6 +110,7 @@ def test_number_entered_by_the_director_needs_the_croupier_at_the_table() -> Non
 @pytest.mark.law("67-15")
 def test_number_of_a_launcher_is_validated_by_the_director_alone() -> None:
     table = staked(Conduct.LAUNCHER)
+    table.turns_key("croupier")  # whoever turns it: a launcher has no croupier
     entered = table.enters("17", DIRECTOR)
     assert entered.the(NumberValidated) == NumberValidated(round=1, pocket="17", croupier=None, director=DIRECTOR)
     assert table.credit(1) == 1_350 * EURO
@@ -228,6 +229,14 @@ def test_incident_allows_a_number_only_when_bets_were_certainly_closed(
         assert voided(table).cents == 30 * EURO
 
 
+def test_incident_shows_the_number_that_the_croupier_looked_at_and_no_older_one() -> None:
+    for phase, hint in ((Phase.BETTING, ""), (Phase.NO_MORE_BETS, ""), (Phase.VERIFYING, "4")):
+        table = playing()
+        table.plays_round("17")
+        table.reaches(phase, "4")
+        assert table.declares_incident().the(IncidentDeclared).hint == hint
+
+
 @both
 def test_incident_refuses_every_stake_as_late_and_taking_back_too(conduct: Conduct) -> None:
     table = staked(conduct, Phase.BETTING)
@@ -254,6 +263,7 @@ def test_incident_is_declared_by_those_who_conduct_and_not_twice(conduct: Conduc
 @pytest.mark.law("67-15")
 def test_incident_outside_a_round_halts_play_until_a_director_restarts_it(conduct: Conduct) -> None:
     table = playing(conduct)
+    table.plays_round()
     assert table.declares_incident().the(IncidentDeclared).round == 0
     assert table.phase is Phase.HALTED
     assert table.enters("17").refusal is Refusal.NO_INCIDENT
@@ -374,6 +384,7 @@ def test_result_that_two_readings_of_the_wheel_contradict_is_an_incident_in_each
 def test_result_that_comes_in_manual_mode_is_shown_as_a_hint_and_pays_nobody(conduct: Conduct) -> None:
     table = staked(conduct)
     assert table.ball_in("17").kinds == ["ObservationDisregarded"]
+    table.ball_runs()
     assert table.state.coup.incident is not None and table.state.coup.incident.hint == "17"
     assert table.every(PostSettled) == []
 

@@ -63,6 +63,7 @@ def test_power_cut_while_bets_are_open_voids_the_round_and_returns_every_stake(c
 @pytest.mark.law("67-15")
 def test_power_cut_while_the_ball_is_awaited_leads_to_manual_mode_with_a_number(conduct: Conduct) -> None:
     table = cut_in(conduct, Phase.NO_MORE_BETS)
+    assert table.last.requests == ()  # the wheel is left alone: the ball lies in it
     declared = table.last.the(IncidentDeclared)
     assert (declared.cause, declared.number_allowed, declared.hint) == ("power_cut", True, "")
     assert table.every(PostSettled) == []

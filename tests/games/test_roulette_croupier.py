@@ -17,18 +17,14 @@ from games.roulette.facts import (
     NoMoreBetsCalled,
     NumberAnnounced,
     NumberDetected,
-    NumberDialled,
     ObservationDisregarded,
     ResetWheel,
     RoundClosed,
     SpinRefused,
     SpinStarted,
 )
-from games.roulette.game import BUTTONS
-from games.roulette.incident import CROUPIER_KEY, DIRECTOR_KEY
 from games.roulette.layout import Wheel
 from games.rules import Lamp, SetTimer
-from games.seance import KeySwitched, OrderRefused
 from games.signals import Direction, Role
 from tests.games.table import CROUPIER, DIRECTOR, EURO, Table, others, playing
 
@@ -77,6 +73,7 @@ def test_round_of_a_croupier_goes_from_faites_vos_jeux_to_the_announced_and_paid
             won=Cents(350 * EURO),
         ),
     )
+    assert table.last.requests == ()
     assert table.phase is Phase.IDLE
     assert table.game.board(table.state)["last_numbers"] == ["17"]
 
@@ -165,6 +162,11 @@ def test_number_that_comes_late_in_the_next_round_pays_nobody() -> None:
     table.closes_bets()
     table.ends_round("4")
     assert table.credit(1) == 990 * EURO
+
+
+def test_number_confirmed_at_a_wheel_that_is_never_verified_asks_for_no_verification() -> None:
+    table = playing(verify_wheel=False).reaches(Phase.VERIFYING, "17")
+    assert table.confirms("17").requests == ()
 
 
 @pytest.mark.law("67-15")
@@ -356,98 +358,3 @@ def test_zeros_of_the_wheel_of_38_take_all_of_an_even_chance(zero: str) -> None:
     table = playing(wheel=Wheel.DOUBLE_ZERO)
     table.plays_round(zero, {1: {"rouge": 10 * EURO}, 2: {f"plein-{zero}": EURO, "cinq-numeros": EURO}})
     assert (table.credit(1), table.credit(2)) == (990 * EURO, (1_035 + 6) * EURO)
-
-
-# ── The panel ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.law("67-15")
-def test_buttons_of_the_panel_conduct_a_whole_seance_with_both_keys() -> None:
-    table = Table()
-    table.wheel_is_verified()
-    table.turns_key("croupier")
-    table.presses("mise-en-service")
-    table.opens_seance(DIRECTOR_KEY)
-    table.seats()
-    table.presses("faites-vos-jeux")
-    table.ball_runs()
-    assert table.presses("rien-ne-va-plus").the(NoMoreBetsCalled).by == CROUPIER_KEY
-    table.ball_in("17")
-    assert table.presses("confirmer").the(NumberAnnounced).by == CROUPIER_KEY
-    assert table.presses("trois-dernieres").refusal is None
-    for _ in range(3):
-        table.plays_round()
-    assert table.presses("fermeture").refusal is Refusal.KEY_OFF
-    table.turns_key("director")
-    assert table.presses("fermeture").kinds[-1] == "SeanceClosed"
-
-
-@pytest.mark.parametrize("button", [button for button in BUTTONS if button != "ouverture"])
-def test_button_without_its_key_turned_on_is_refused(button: str) -> None:
-    table = playing()
-    key = "director" if button in ("relance", "fermeture") else "croupier"
-    assert table.presses(button).refusal is Refusal.KEY_OFF
-    table.turns_key("director" if key == "croupier" else "croupier")
-    assert table.presses(button).refusal is Refusal.KEY_OFF
-    table.turns_key(key)
-    assert table.presses(button).refusal is not Refusal.KEY_OFF
-    table.turns_key(key, on=False)
-    assert table.presses(button).refusal is Refusal.KEY_OFF
-
-
-def test_button_that_the_game_does_not_have_is_refused() -> None:
-    table = playing()
-    table.turns_key("croupier")
-    for button in ("sonnette", "", "ouverture"):  # the opening needs the date, which the game does not know
-        assert table.presses(button).the(OrderRefused).reason is Refusal.BUTTON_UNKNOWN
-
-
-def test_key_that_is_turned_tells_it_once() -> None:
-    table = playing()
-    assert table.turns_key("director").facts == (KeySwitched(key="director", on=True),)
-    assert table.turns_key("director").facts == ()
-    assert table.turns_key("director", on=False).facts == (KeySwitched(key="director", on=False),)
-    assert table.turns_key("director", on=False).facts == ()
-
-
-def test_every_button_pressed_at_once_in_each_phase_pays_nobody() -> None:
-    for phase in Phase:
-        table = playing().reaches(phase)
-        table.turns_key("croupier")
-        for _ in range(3):
-            for button in BUTTONS:
-                if button != "confirmer" or phase is not Phase.VERIFYING:
-                    table.presses(button)
-        assert table.every(PostSettled) == []
-
-
-@pytest.mark.parametrize(
-    ("wheel", "presses", "number"),
-    [
-        (Wheel.SINGLE_ZERO, "d", "0"),
-        (Wheel.SINGLE_ZERO, "u", "0"),
-        (Wheel.SINGLE_ZERO, "dduuuuuuu", "17"),
-        (Wheel.SINGLE_ZERO, "dddduuuuuu", "36"),
-        (Wheel.SINGLE_ZERO, "ddddd", "0"),
-        (Wheel.SINGLE_ZERO, "uuuuuuuuuud", "19"),
-        (Wheel.SINGLE_ZERO, "uuuuuuuuuuu", "0"),
-        (Wheel.DOUBLE_ZERO, "ddddd", "00"),
-        (Wheel.DOUBLE_ZERO, "dddddd", "0"),
-        (Wheel.DOUBLE_ZERO, "dddddu", "1"),
-        (Wheel.DOUBLE_ZERO, "ddddduuuuuuuuuu", "0"),
-    ],
-)
-def test_number_is_dialled_with_tens_and_units(wheel: Wheel, presses: str, number: str) -> None:
-    table = playing(wheel=wheel).reaches(Phase.MANUAL)
-    table.turns_key("croupier")
-    for press in presses:
-        table.presses({"d": "dizaine", "u": "unite"}[press])
-    assert table.last.the(NumberDialled).pocket == number
-    assert table.game.board(table.state)["dialled"] == number
-
-
-def test_number_can_be_dialled_in_manual_mode_only() -> None:
-    for phase in set(Phase) - {Phase.MANUAL}:
-        table = playing().reaches(phase)
-        table.turns_key("croupier")
-        assert table.presses("dizaine").refusal is Refusal.NO_INCIDENT, phase

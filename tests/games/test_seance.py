@@ -250,6 +250,18 @@ def test_last_balls_announced_while_play_is_halted_follow_the_restart() -> None:
     assert table.state.seance.phase is SeancePhase.ENDED
 
 
+@both
+@pytest.mark.law("67-15")
+def test_closing_after_the_announcement_waits_for_the_last_balls_even_when_every_player_has_left(
+    conduct: Conduct,
+) -> None:
+    table = playing(conduct)
+    table.announces_last()
+    table.cashes_out(1)
+    table.cashes_out(2)
+    assert table.closes_seance().refusal is Refusal.LAST_NOT_PLAYED
+
+
 @pytest.mark.law("67-15")
 def test_last_balls_of_a_launcher_are_played_even_when_every_player_has_left() -> None:
     table = playing(Conduct.LAUNCHER)
