@@ -104,7 +104,7 @@ class Cabinet:
                     while b"READY=1" not in notify.recv(4_096):
                         continue
                     yield Tabled(process.pid, time.perf_counter() - began_s)
-        Path(address).unlink()
+        Path(address).unlink(missing_ok=True)
 
     async def open(self, credited: int) -> None:
         """Let the staff open the séance and seat players at the first ``credited`` posts; return when bets are open."""

@@ -13,12 +13,12 @@ from controller.cli.commands import Command, option, path_option, whole_number
 from controller.cli.entries import published
 from controller.cli.failure import DONE, WRONG, Failure
 from controller.cli.faults import SYNTAX, plan_of
-from controller.cli.journal import verdict_document, verdict_lines
 from controller.cli.language import Phrase, here
 from controller.cli.output import cut, dim, fields, heading, plain_json, tell, terminal_width, wants_json
 from controller.cli.replay import Replay, replay_target
 from controller.cli.simulate import LAST_BALLS, seen_document, seen_pairs
 from controller.cli.target import Target, target_of
+from controller.cli.verdicts import verdict_document, verdict_lines
 from controller.delivery.embedded import BrokerAbsentError
 from controller.delivery.topics import Topics
 from controller.entropy import KernelEntropy

@@ -1,12 +1,10 @@
 """``tablectl journal``: read, verify and create a table's journal. Nothing here can change an entry."""
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import click
 
@@ -14,33 +12,19 @@ from controller.certify.faults import KeyFault, LeafFault, NoteFault
 from controller.certify.leaf import Leaf, leaf_hash, parse_leaf
 from controller.certify.reader import Reader
 from controller.certify.tree import verify_inclusion
-from controller.certify.verify import Outcome, Verdict, verify
+from controller.certify.verify import Outcome, verify
+from controller.cli import journal_files
 from controller.cli.commands import Group, argument, option, path_option, whole_number
 from controller.cli.entries import entry_of, known, no_such_entry
 from controller.cli.failure import Failure
 from controller.cli.language import Phrase, here
-from controller.cli.output import confirm, dim, fields, heading, progress, tell, trouble, wants_json
+from controller.cli.output import dim, fields, heading, progress, tell, trouble, wants_json
 from controller.cli.story import story
-from controller.cli.target import NO_KEY, VKEY, Target, signed_checkpoint, target_of, target_options
+from controller.cli.target import NO_KEY, signed_checkpoint, target_of, target_options
+from controller.cli.verdicts import VERDICTS, verdict_document, verdict_lines
 
 FOLLOW_S = 0.25
 """How often ``tail -f`` looks for new entries."""
-
-VERDICTS = {
-    Outcome.OK: Phrase(
-        "tout concorde : rien n'a changé depuis la signature", "all agrees: nothing changed since it was signed"
-    ),
-    Outcome.ALTERED: Phrase("le journal a été altéré", "the journal was altered"),
-    Outcome.ROLLED_BACK_OR_FORKED: Phrase(
-        "des écritures signées manquent, ou deux histoires existent",
-        "signed entries are gone, or there are two histories",
-    ),
-    Outcome.UNSIGNED_OR_UNKNOWN_KEY: Phrase(
-        "pas signé, ou signé par une autre clé, ou clé absente", "not signed, or by another key, or the key is absent"
-    ),
-    Outcome.INCOMPLETE: Phrase("une écriture manque", "an entry is missing"),
-    Outcome.UNREADABLE: Phrase("le journal ne peut pas être lu", "the journal cannot be read"),
-}
 
 command = Group(
     "journal",
@@ -85,39 +69,7 @@ def verify_command(target: Path, vkey: str | None, remembered: Path | None) -> i
     return int(verdict.outcome)
 
 
-def verdict_document(target: Target, verdict: Verdict) -> dict[str, Any]:
-    """What was found, for programs."""
-    return {
-        "journal": str(target.file),
-        "vkey": target.vkey,
-        "outcome": verdict.outcome.name.lower(),
-        "size": verdict.size,
-        "root": verdict.root.hex(),
-        "checkpoints": verdict.checkpoints,
-        "code": verdict.code,
-        "problem": verdict.problem,
-        "entry": verdict.index,
-    }
-
-
-def verdict_lines(target: Target, verdict: Verdict) -> list[str]:
-    """What was found, for people."""
-    lines = [heading(str(target.file))]
-    if verdict.ok:
-        pairs = [
-            (here("écritures", "entries"), str(verdict.size)),
-            (here("racine", "root"), verdict.root.hex()),
-            (here("points de contrôle", "checkpoints"), str(verdict.checkpoints)),
-            (here("clé", "key"), target.needed_vkey.partition("+")[0]),
-        ]
-        return [*lines, *fields(pairs, indent="  "), "  " + click.style(str(VERDICTS[verdict.outcome]), fg="green")]
-    lines += trouble(verdict.code or "", verdict.problem or "")
-    if verdict.index is not None:
-        lines.append(f"  {here('première écriture concernée', 'first entry concerned')}: {verdict.index}")
-    return lines
-
-
-# ── tail, export ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── tail ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @command.command(
@@ -165,35 +117,6 @@ def _print_entry(index: int, leaf: bytes) -> int:
         return 1
     click.echo(leaf.decode() if wants_json() else entry.line)
     return 0
-
-
-@command.command(
-    "export",
-    phrase=Phrase(
-        "Écrit les écritures telles qu'elles sont signées, une par ligne (JSON).",
-        "Write the entries as they are signed, one on each line (JSON).",
-    ),
-    exits={0: Phrase("tout a été écrit", "all was written"), 5: VERDICTS[Outcome.UNREADABLE]},
-)
-@target_options
-@option("--from", "start", default="0", callback=whole_number(), phrase=Phrase("Première écriture.", "First entry."))
-@option("--to", "stop", callback=whole_number(), phrase=Phrase("Dernière écriture.", "Last entry."))
-@path_option("--out", metavar="FILE", phrase=Phrase("Dans ce fichier.", "Into this file."))
-def export_command(target: Path, vkey: str | None, start: int, stop: int | None, out: Path | None) -> None:
-    """Write leaves, byte for byte."""
-    with closing(Reader(target_of(target, vkey).file)) as reader:
-        end = reader.size if stop is None else min(stop + 1, reader.size)
-        leaves = reader.leaves(start, end)
-        if out is None:
-            _write(leaves, sys.stdout.buffer)
-            return
-        with out.open("xb") as file:
-            _write(leaves, file)
-
-
-def _write(leaves: Iterator[bytes], stream: BinaryIO) -> None:
-    stream.writelines(leaf + b"\n" for leaf in leaves)
-    stream.flush()
 
 
 # ── show ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -268,76 +191,5 @@ def _proof_lines(proven: bool, size: int, root: bytes) -> list[str]:
     return [f"  {click.style(text, fg='green')} {dim(root.hex())}"]
 
 
-# ── create ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@command.command(
-    "create",
-    phrase=Phrase(
-        "Crée le journal vide d'une nouvelle table, et table.vkey à côté.\n\n"
-        "Un journal existant n'est jamais remplacé. Sous systemd la clé n'est donnée qu'à la table : nommer ici son "
-        "fichier par --key.",
-        "Create the empty journal of a new table, and table.vkey beside it.\n\n"
-        "An existing journal is never replaced. Under systemd only the table is given the key: name its file here, "
-        "with --key.",
-    ),
-    exits={
-        0: Phrase("le journal est créé", "the journal is created"),
-        1: Phrase("réponse négative : rien n'est changé", "the answer was no: nothing is changed"),
-        2: Phrase("configuration, clé ou emplacement inutilisable", "configuration, key or place cannot be used"),
-    },
-)
-@path_option("--config", metavar="FILE", required=True, phrase=Phrase("La table.", "The table."))
-@path_option("--key", metavar="FILE", phrase=Phrase("Sa clé privée.", "Its private key."))
-@option("--yes", is_flag=True, phrase=Phrase("Sans demander.", "Without asking."))
-def create_command(config: Path, key: Path | None, yes: bool) -> None:
-    """Make an empty journal."""
-    from controller.app import table_key
-    from controller.certify.journal import Journal
-    from controller.config import load
-
-    table = load(config, {"journal": {"key": str(key.absolute())}} if key else None)
-    signer, file = table_key(table), table.journal.file
-    confirm(
-        here(
-            f"Créer le journal vide {file} de {table.origin} ?", f"Create the empty journal {file} of {table.origin}?"
-        ),
-        yes=yes,
-    )
-    Journal.create(file, signer, allow_volatile=table.journal.volatile)
-    public = file.parent / VKEY
-    public.write_text(f"{signer.verifier.vkey}\n", encoding="ascii")
-    document = {"journal": str(file), "origin": table.origin, "vkey": signer.verifier.vkey, "vkey_file": str(public)}
-    created = here("journal créé", "journal created")
-    tell(document, [f"{created}: {file}", f"{here('clé publique', 'public key')}: {public}"])
-
-
-# ── unpack ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@command.command(
-    "unpack",
-    phrase=Phrase(
-        "Range les faits dans une base SQLite neuve, une table par sorte, pour les interroger en SQL.",
-        "Lay the facts out in a new SQLite database, one table for each kind, to be asked in SQL.",
-    ),
-    exits={
-        0: Phrase("tout a été rangé", "all was laid out"),
-        2: Phrase("le fichier existe déjà", "the file exists already"),
-        5: VERDICTS[Outcome.UNREADABLE],
-    },
-)
-@target_options
-@path_option("--out", metavar="FILE", required=True, phrase=Phrase("La base à faire.", "The database to be made."))
-def unpack_command(target: Path, vkey: str | None, out: Path) -> int:
-    """Unpack a journal for an auditor."""
-    from controller.unpack import unpack  # a heavy library, which no other command needs
-
-    with closing(Reader(target_of(target, vkey).file)) as reader, progress(here("Rangement", "Unpacking")) as step:
-        size = reader.size
-        try:
-            rows = unpack(reader.leaves(0, size), out, lambda done: step(done, size))
-        except FileExistsError:
-            raise Failure("E-OUT-EXISTS", here(f"{out} existe déjà", f"{out} exists already"), 2) from None
-    tell(rows, fields((table, str(count)) for table, count in sorted(rows.items())))
-    return 0
+for one in (journal_files.export_command, journal_files.create_command, journal_files.unpack_command):
+    command.add_command(one)

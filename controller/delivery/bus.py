@@ -162,15 +162,19 @@ class Routes:
         self._entries.extend((pattern, listener) for pattern in filters)
         self._remembered.clear()
 
-    def deliver(self, message: Message) -> None:
-        """Hand ``message`` to each listener that has a matching filter, once."""
-        listeners = self._remembered.get(message.topic)
+    def listening(self, topic: str) -> tuple[Listener, ...]:
+        """Each listener that has a filter for ``topic``, once."""
+        listeners = self._remembered.get(topic)
         if listeners is None:
-            found = (listener for pattern, listener in self._entries if matches(pattern, message.topic))
+            found = (listener for pattern, listener in self._entries if matches(pattern, topic))
             listeners = tuple({id(listener): listener for listener in found}.values())
             if len(self._remembered) < ROUTE_CACHE_BOUND:
-                self._remembered[message.topic] = listeners
-        for listener in listeners:
+                self._remembered[topic] = listeners
+        return listeners
+
+    def deliver(self, message: Message) -> None:
+        """Hand ``message`` to each listener that has a matching filter, once."""
+        for listener in self.listening(message.topic):
             listener.on_message(message)
 
 
@@ -271,7 +275,7 @@ class MemoryExchange:
         elif message.retain:
             self._retained.pop(message.topic, None)
         for bus in list(self._buses.values()):
-            if bus.connected and any(matches(pattern, message.topic) for pattern in bus.routes.filters):
+            if bus.connected and bus.routes.listening(message.topic):
                 self._hand(bus, replace(message, retain=False), until_s)
 
     def _hand(self, bus: "MemoryBus", message: Message, until_s: float) -> None:

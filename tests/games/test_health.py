@@ -25,7 +25,7 @@ from games.roulette.facts import IncidentDeclared, ResetWheel
 from games.roulette.rules import Conduct
 from games.seance import PowerWheel, VerifyWheel
 from games.signals import ClockStepped, InputFaultSeen, JournalDoubted, WheelFaultKind
-from tests.games.table import EURO, playing
+from tests.games.table import EURO, Table, playing
 
 both = pytest.mark.parametrize("conduct", list(Conduct))
 
@@ -149,6 +149,9 @@ def test_link_of_another_device_leaves_the_wheel_as_it_is() -> None:
     assert table.says_faites_vos_jeux().refusal is None
     assert table.ball_runs().kinds == ["SpinStarted"]
     assert table.wheel_is_heard("panel").requests == ()
+    unread = Table()
+    unread.wheel_falls_silent("panel")
+    assert not unread.state.health.verified
 
 
 # ── Faults in an open round ───────────────────────────────────────────────────────────────────────────────────────────

@@ -415,7 +415,11 @@ def test_closing_figures_are_those_of_this_seance_alone(conduct: Conduct) -> Non
         table.sits(1, "anna", 20 * EURO)
         table.plays_round("17", {1: {"plein-17": EURO}})
         table.cashes_out(1)
+        table.sits(2, "ben", 10 * EURO)
+        table.steps_away(2)
+        table.time_ends("absence:2")
+        table.suspends(2)
         closed = table.closes_seance().the(SeanceClosed)
         assert closed.seance == seance
-        assert (closed.rounds, closed.credited_cents, closed.won_cents) == (1, 20 * EURO, 35 * EURO)
-        assert closed.paid_out_cents == 55 * EURO
+        assert (closed.rounds, closed.credited_cents, closed.won_cents) == (1, 30 * EURO, 35 * EURO)
+        assert (closed.paid_out_cents, closed.orphaned_cents) == (55 * EURO, 10 * EURO)

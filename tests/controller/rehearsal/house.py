@@ -29,6 +29,7 @@ from controller.options import Config
 from controller.rehearsal.simulate import SALT, rehearsal_overrides, staff_keys
 from controller.rehearsal.virtual_time import LoopClock, VirtualTimeLoop
 from controller.schemas import Challenge
+from controller.storage_watch import StorageWatch
 from drivers.twin.panel import TwinInputs, TwinOutputs
 from drivers.twin.serial import TwinCable
 from drivers.twin.wheel import TwinSettings, WheelTwin
@@ -198,6 +199,9 @@ class House:
         self._named = 0
         self.centre = self._listen("centre", [f"{self.topics.root}/up/#"])
         self.starts = 0
+        self.has_panel = True
+        self.free_percent: int | None = None
+        """Free space of the disk, watched from the next start on."""
         self.daemon: Daemon
         self.writer: DiskWriter
         self.outputs: TwinOutputs
@@ -252,6 +256,10 @@ class House:
         self._reader = Reader(self.file)
         self.outputs = TwinOutputs(tuple(self.config.panel.lamps))
 
+        hardware = Hardware(open_line=self.cable.open, inputs=self.inputs, outputs=self.outputs)
+        if not self.has_panel:
+            hardware = Hardware(open_line=self.cable.open)
+
         def will(session: int) -> Message:
             return Message(self.topics.state, state_document("lost", boot, session, simulation=True), retain=True)
 
@@ -261,7 +269,7 @@ class House:
             reader=self._reader,
             writer=self.writer,
             bus=self.exchange.bus("table", will),
-            hardware=Hardware(open_line=self.cable.open, inputs=self.inputs, outputs=self.outputs),
+            hardware=hardware,
             around=Surroundings(
                 clock=self.clock,
                 entropy=self.entropy,
@@ -272,7 +280,13 @@ class House:
             ),
         )
         self.exchange.heal("table")
-        self.running = asyncio.get_running_loop().create_task(self.daemon.run(on_ready=self.stir))
+        storage = None
+        if self.free_percent is not None:
+            storage = StorageWatch(
+                self.file.parent, self.clock, self.daemon.emit, lambda _: (self.free_percent or 0, 100)
+            )
+        run = self.daemon.run(storage=storage, on_ready=self.stir)
+        self.running = asyncio.get_running_loop().create_task(run)
         self.running.add_done_callback(lambda _: self.stir())
 
     async def start(self) -> None:
@@ -415,8 +429,8 @@ class House:
     async def reach(self, stage: str) -> None:
         """Go from open bets to a later stage: "launched", "no_more_bets", "verifying" or "idle"."""
         croupier = self.config.roulette.conduct == "croupier"
-        if croupier:
-            self.cable.spin()
+        while croupier and not self.cable.spin():
+            await self.let_pass(1)  # the ball of the last spin is taken out
         await self.until(lambda: self.state.coup.spin is not None)
         if stage == "launched":
             return

@@ -1,0 +1,58 @@
+"""The verdict on a journal, in words: for the commands that verify one."""
+
+from typing import Any
+
+import click
+
+from controller.certify.verify import Outcome, Verdict
+from controller.cli.language import Phrase, here
+from controller.cli.output import fields, heading, trouble
+from controller.cli.target import Target
+
+VERDICTS = {
+    Outcome.OK: Phrase(
+        "tout concorde : rien n'a changé depuis la signature", "all agrees: nothing changed since it was signed"
+    ),
+    Outcome.ALTERED: Phrase("le journal a été altéré", "the journal was altered"),
+    Outcome.ROLLED_BACK_OR_FORKED: Phrase(
+        "des écritures signées manquent, ou deux histoires existent",
+        "signed entries are gone, or there are two histories",
+    ),
+    Outcome.UNSIGNED_OR_UNKNOWN_KEY: Phrase(
+        "pas signé, ou signé par une autre clé, ou clé absente", "not signed, or by another key, or the key is absent"
+    ),
+    Outcome.INCOMPLETE: Phrase("une écriture manque", "an entry is missing"),
+    Outcome.UNREADABLE: Phrase("le journal ne peut pas être lu", "the journal cannot be read"),
+}
+
+
+def verdict_document(target: Target, verdict: Verdict) -> dict[str, Any]:
+    """What was found, for programs."""
+    return {
+        "journal": str(target.file),
+        "vkey": target.vkey,
+        "outcome": verdict.outcome.name.lower(),
+        "size": verdict.size,
+        "root": verdict.root.hex(),
+        "checkpoints": verdict.checkpoints,
+        "code": verdict.code,
+        "problem": verdict.problem,
+        "entry": verdict.index,
+    }
+
+
+def verdict_lines(target: Target, verdict: Verdict) -> list[str]:
+    """What was found, for people."""
+    lines = [heading(str(target.file))]
+    if verdict.ok:
+        pairs = [
+            (here("écritures", "entries"), str(verdict.size)),
+            (here("racine", "root"), verdict.root.hex()),
+            (here("points de contrôle", "checkpoints"), str(verdict.checkpoints)),
+            (here("clé", "key"), target.needed_vkey.partition("+")[0]),
+        ]
+        return [*lines, *fields(pairs, indent="  "), "  " + click.style(str(VERDICTS[verdict.outcome]), fg="green")]
+    lines += trouble(verdict.code or "", verdict.problem or "")
+    if verdict.index is not None:
+        lines.append(f"  {here('première écriture concernée', 'first entry concerned')}: {verdict.index}")
+    return lines
