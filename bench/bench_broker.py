@@ -5,7 +5,7 @@
 
 Three processes share the machine's processors, as they would on a table with its own broker. The same load is put, in
 turn and several times, on our ``BrokerBus`` and on a plain paho client that does the same echo in its callback; the
-figure is the ratio of the two. A last run keeps a fixed pace and shows how busy the client is, and how late the replies.
+figure is the ratio of the two. A last run keeps a fixed pace and shows how busy the client is, how late the replies.
 
     python bench/bench_broker.py [--seconds 3] [--rounds 3] [--pace 2000] [--profile]
 """
@@ -28,6 +28,7 @@ import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -246,8 +247,10 @@ def serve_paho(port: int, pipe: Connection, profiled: bool) -> None:
 # ── One run ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def run(serve, port: int, seconds: float, pace: int, profiled: bool = False):  # noqa: ANN001, ANN201
-    """Put the load on ``serve``: requests answered per second, sorted latencies in µs, processor share of the client."""
+def run(
+    serve: Callable[[int, Connection, bool], None], port: int, seconds: float, pace: int, profiled: bool = False
+) -> tuple[float, list[float], float, float]:
+    """Put the load on ``serve``: requests answered per second, sorted latencies in µs, processor share of both ends."""
     ours, theirs = multiprocessing.Pipe()
     server = multiprocessing.Process(target=serve, args=(port, theirs, profiled))
     server.start()
@@ -307,9 +310,7 @@ def main() -> None:
     print(f"requests answered per second, plain paho:  {', '.join(f'{rate:,.0f}' for rate in plain)}")
     print(f"ratio of BrokerBus to plain paho, median:  {median:.2f}")
     at = {part: latencies[int(len(latencies) * part)] / 1_000 for part in (0.5, 0.99)}
-    print(
-        f"at {chosen.pace} requests per second: answered {rate:,.0f}, reply median {at[0.5]:.2f} ms, p99 {at[0.99]:.2f} ms"
-    )
+    print(f"at {chosen.pace} requests per second: answered {rate:,.0f}, after {at[0.5]:.2f} ms, p99 {at[0.99]:.2f} ms")
     print(f"  processor share: client {share:.0%}, load generator {generator_share:.0%} of one core")
 
 

@@ -24,6 +24,7 @@ VERIFIED = 1_000_000
 
 def replay() -> Iterator[Figure]:
     """Facts of a simulated evening of six players, decided again each second, in one process."""
+    BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD) as folder:
         evening = play_evening(Path(folder))
     per_second = statistics.median(_replayed_per_second(evening) for _ in range(REPEATS))
@@ -40,6 +41,7 @@ def _replayed_per_second(evening: Evening) -> float:
 
 def verification() -> Iterator[Figure]:
     """Entries of a journal of a million that are verified each second, on all processors."""
+    BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD) as folder:
         evening = play_evening(Path(folder) / "evening")
         file, signer = Path(folder) / "journal.sqlite", Signer.generate("bench.example/table/t00/1")

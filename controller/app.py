@@ -22,17 +22,17 @@ import structlog
 import controller
 import drivers
 import games
-from controller import log
+from controller import history, log
 from controller.certify.faults import CertifyFault, JournalFault, KeyFault
 from controller.certify.journal import Journal
-from controller.certify.keys import load_key
+from controller.certify.keys import load_key, sync_folder
 from controller.certify.note import Signer
 from controller.certify.reader import Reader
 from controller.certify.writer import Writer
 from controller.codec import to_plain
 from controller.config import credential, load
 from controller.config_faults import ConfigError
-from controller.daemon import Daemon, Hardware, Surroundings, state_document
+from controller.daemon import Daemon, Hardware, RulesFault, Surroundings, state_document
 from controller.delivery.broker import BrokerBus
 from controller.delivery.broker_settings import BrokerSettings
 from controller.delivery.bus import BusFault, Message
@@ -53,6 +53,11 @@ EXIT_STOPPED = 0
 EXIT_FAILED = 1
 EXIT_CONFIG = 2
 """The configuration, the key or the journal must be mended by a person: starting again cannot help."""
+
+SALT_BYTES = 32
+
+RETRIED = ("E-JOURNAL-WRITE", "E-JOURNAL-BUSY")
+"""Faults of the journal at a start that may be gone at the next: a full disk, another program's hold."""
 
 logger = structlog.get_logger()
 
@@ -77,7 +82,13 @@ def serve(path: Path) -> int:
         return EXIT_CONFIG
     except CertifyFault as fault:
         logger.error(fault.code, detail=fault.detail)
+        return EXIT_FAILED if fault.code in RETRIED else EXIT_CONFIG
+    except (RulesFault, history.RestoreError) as fault:
+        logger.error(fault.code, detail=fault.detail)
         return EXIT_CONFIG
+    except OSError as error:
+        logger.error("E-FILE", file=str(error.filename or ""), detail=error.strerror or str(error))
+        return EXIT_FAILED
     except DeviceFault as fault:
         logger.error(fault.code, device=fault.device, detail=fault.detail)
         return EXIT_FAILED  # what is busy or absent at boot may be there at the next try
@@ -173,15 +184,24 @@ def table_key(config: Config) -> Signer:
 
 
 def player_salt(folder: Path) -> bytes:
-    """What players' identifiers are hashed with. Erase the file, and no digest in the journal leads back to anybody."""
+    """What players' identifiers are hashed with. Erase the file, and no digest in the journal leads back to anybody.
+
+    Raises KeyFault (E-SALT) when the file is not one that this program made.
+    """
     file = folder / "player-salt"
     if not file.exists():
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        draft = folder / "player-salt.new"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as fresh:
-            fresh.write(secrets.token_bytes(32))
+            fresh.write(secrets.token_bytes(SALT_BYTES))
             fresh.flush()
             os.fsync(descriptor)
-    return file.read_bytes()
+        draft.replace(file)
+        sync_folder(folder)
+    salt = file.read_bytes()
+    if len(salt) != SALT_BYTES or file.stat().st_mode & 0o077:
+        raise KeyFault("E-SALT", f"{file} must hold {SALT_BYTES} bytes that only its owner may read")
+    return salt
 
 
 def software_digest() -> str:

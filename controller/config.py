@@ -34,7 +34,7 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Config:
 
 def parse(path: Path, document: Mapping[str, Any]) -> Config:
     """Check a document that was read from ``path``. Raises ConfigError."""
-    document = _absolute(document, path.parent)
+    document = _absolute(document, path.resolve().parent)
     try:
         config, sound, faults = Config.model_validate(document), set(Config.model_fields), list[ConfigFault]()
     except ValidationError as error:

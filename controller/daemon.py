@@ -84,6 +84,15 @@ class Surroundings:
     software_sha256: str
 
 
+class RulesFault(Exception):
+    """The configuration is not the one under which the journal must go on."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code} {detail}")
+        self.code = code
+        self.detail = detail
+
+
 class Part(Protocol):
     """A part of the daemon that has something to do of its own."""
 
@@ -118,9 +127,11 @@ class Daemon:
         self.wheel = SlingshotWheel(hardware.open_line, around.clock, self.emit, config.wheel_settings)
         self.wheel_desk = WheelDesk(self.wheel)
         self.panel = self._make_panel(hardware)
+        state = history.restore(self.game, past, RouletteState)
+        refuse_other_rules(config, state)
         self.table = Table(
             self.game,
-            history.restore(self.game, past, RouletteState),
+            state,
             self.inbox,
             writer,
             around.clock,
@@ -232,7 +243,9 @@ class Daemon:
         )
 
     def on_message(self, message: Message) -> None:
-        """A post or a member of staff wrote (``Listener``)."""
+        """A post or a member of staff wrote (``Listener``). What a broker had kept is nobody's wish of now."""
+        if message.retain:
+            return
         post = self.topics.post_of(message.topic)
         if post is not None:
             self.posts.receive(post, message.payload)
@@ -406,6 +419,20 @@ class Daemon:
     def journal_size(self) -> int:
         """Number of certified entries."""
         return self.table.size
+
+
+def refuse_other_rules(config: Config, state: RouletteState) -> None:
+    """Raise RulesFault when the journal's séance or posts are not those of the configuration.
+
+    Players staked under the rules that were certified at the opening; a round that was begun is ended by them.
+    """
+    posts, seance = len(state.posts.by_number), state.seance
+    if posts != config.table.posts:
+        detail = f"table.posts is {config.table.posts}; this journal keeps the meters of {posts}"
+        raise RulesFault("E-POSTS-CHANGED", f"{detail}: a table with other posts begins a new epoch")
+    if seance.open and seance.rules_sha256 != config.rules_sha256:
+        detail = f"séance {seance.name} was opened under the rules {seance.rules_sha256[:16]}…"
+        raise RulesFault("E-RULES-CHANGED", f"{detail}; the configuration now says {config.rules_sha256[:16]}…")
 
 
 def _cosigned(note: str, mirror: Verifier | None, journal: Journal) -> None:

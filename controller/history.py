@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
+from pydantic_core import from_json
+
 from controller import codec
 from controller.certify.leaf import LEAF_PATTERN
 from games.rules import Fact, Game
@@ -46,12 +48,25 @@ class ReplayError(Exception):
         self.index = index
 
 
+class RestoreError(Exception):
+    """A fact of the journal does not fit this program or this configuration."""
+
+    code = "E-JOURNAL-UNFIT"
+
+    def __init__(self, index: int, detail: str) -> None:
+        super().__init__(f"{self.code} entry {index}: {detail}")
+        self.detail = f"entry {index}: {detail}"
+
+
 def restore(game: Game[State], journal: PastReader, state_type: Any) -> State:
-    """The certified state: what the facts since the latest readable snapshot make of it."""
+    """The certified state: what the facts since the latest readable snapshot make of it. Raises RestoreError."""
     start, state = _snapshot(game, journal, state_type)
-    for leaf in journal.leaves(start, journal.size):
-        kind, data = _read(leaf)
-        state = game.evolve(state, codec.decode_fact(kind, data))
+    for index, leaf in enumerate(journal.leaves(start, journal.size), start):
+        try:
+            kind, data = _read(leaf)
+            state = game.evolve(state, codec.decode_fact(kind, data))
+        except (codec.CodecError, KeyError, AssertionError) as error:
+            raise RestoreError(index, f"{type(error).__name__}: {error}") from error
     return state
 
 
@@ -73,9 +88,10 @@ def ended_unclean(journal: PastReader) -> bool:
 
 def next_seance(last: str, wall_ms: int) -> str:
     """The name of a séance that opens now: the day and its number that day, ``2026-11-30-1``."""
-    day = datetime.fromtimestamp(wall_ms / 1_000, UTC).strftime("%Y-%m-%d")
-    number = int(last.rpartition("-")[2]) + 1 if last.startswith(day + "-") else 1
-    return f"{day}-{number}"
+    day, last_day = datetime.fromtimestamp(wall_ms / 1_000, UTC).strftime("%Y-%m-%d"), last[: len("2026-11-30")]
+    if last_day >= day:  # the clock may have been set back: a name is never given twice
+        return f"{last_day}-{int(last.rpartition('-')[2]) + 1}"
+    return f"{day}-1"
 
 
 def _snapshot(game: Game[State], journal: PastReader, state_type: Any) -> tuple[int, State]:
@@ -151,9 +167,8 @@ def _read_exactly(leaf: bytes, index: int) -> tuple[str, str, dict[str, Any]]:
     if envelope is None:
         raise ReplayError(index, "it does not have the form of an entry")
     try:
-        text = envelope[2].decode()
-        return envelope[10].decode(), text, json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return envelope[10].decode(), envelope[2].decode(), from_json(envelope[2])
+    except ValueError as error:
         raise ReplayError(index, f"its data is not JSON: {error}") from None
 
 

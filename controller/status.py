@@ -78,7 +78,7 @@ class StatusServer:
         try:
             asked = json.loads(question)
             answer = self._answers[asked["ask"]]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             permitted = ", ".join(f'{{"ask":"{name}"}}' for name in self._answers)
             return {"code": "E-STATUS-QUESTION", "message": f"asked {question[:80]!r}; permitted: {permitted}"}
         return await answer()

@@ -117,8 +117,9 @@ class Table(Generic[State]):
         """
         while not self._stopped:
             await self._inbox.wait()
-            await asyncio.sleep(0)  # whatever came in meanwhile is let in, so that an urgent input is decided first
             await self.step()
+            if len(self._inbox):
+                await asyncio.sleep(0)  # let in what came meanwhile: an urgent input is decided before those that wait
 
     async def step(self) -> None:
         """Decide one batch and certify it."""

@@ -22,6 +22,9 @@ from drivers.ports import DeviceFault
 READ_BOUND = 4_096
 """Bytes of one read: the kernel's own buffer for a line."""
 
+CLOSED = -1
+"""The descriptor of a line that was closed: reading or writing it fails as on a lost one."""
+
 ABSENT, BUSY, DENIED = "E-SERIAL-ABSENT", "E-SERIAL-BUSY", "E-SERIAL-DENIED"
 LOST, STALLED = "E-SERIAL-LOST", "E-SERIAL-STALLED"
 
@@ -88,7 +91,10 @@ class SerialLine:
         """Let the device go, lost or not. The kernel may wait half a minute for bytes that the far end does not take
         any more, so the closing itself is left to a thread; nobody waits for it."""
         self.on_readable(None)
-        threading.Thread(target=self._let_go, name="serial-close", daemon=True).start()
+        if self._descriptor != CLOSED:
+            # Its number may soon stand for another file: it is forgotten at once, and closed exactly once.
+            self._descriptor = CLOSED
+            threading.Thread(target=self._let_go, name="serial-close", daemon=True).start()
 
     def _let_go(self) -> None:
         with contextlib.suppress(OSError, termios.error):

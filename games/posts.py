@@ -289,6 +289,11 @@ class Posts:
         assert player is not None, f"post {number} was checked to be occupied"
         return player
 
+    @property
+    def all_free(self) -> bool:
+        """Whether nobody sits anywhere."""
+        return not any(post.player for post in self.by_number.values())
+
     def players(self) -> tuple[tuple[int, Player], ...]:
         """Every occupied post, in order of number."""
         return tuple((number, post.player) for number, post in sorted(self.by_number.items()) if post.player)

@@ -128,12 +128,14 @@ class PowerWheel(Request):
 class Seance:
     """The séance's state. ``rounds`` counts the valid rounds of this séance, ``empty`` those in a row without stake.
 
-    ``name`` is empty while none is open; ``last_name`` is that of the present or the last one.
+    ``name`` is empty while none is open; ``last_name`` is that of the present or the last one. ``rules_sha256`` is the
+    digest of the house rules under which it was opened, and must be played.
     """
 
     name: str = ""
     last_name: str = ""
     phase: SeancePhase = SeancePhase.CLOSED
+    rules_sha256: str = ""
     in_service: bool = False
     keys_on: frozenset[str] = frozenset()
     rounds: int = 0
@@ -192,9 +194,14 @@ def evolve(seance: Seance, fact: Fact) -> Seance:
             return replace(seance, keys_on=frozenset())
         case PostsPutInService():
             return replace(seance, in_service=True)
-        case SeanceOpened(seance=name):
+        case SeanceOpened(seance=name, rules_sha256=rules_sha256):
             return Seance(
-                name=name, last_name=name, phase=SeancePhase.OPEN, in_service=True, keys_on=seance.keys_on
+                name=name,
+                last_name=name,
+                phase=SeancePhase.OPEN,
+                rules_sha256=rules_sha256,
+                in_service=True,
+                keys_on=seance.keys_on,
             )
         case LastRoundsAnnounced(after_round=after_round):
             return replace(seance, phase=SeancePhase.LAST, last_after=after_round, last_left=LAST_ROUNDS)

@@ -156,7 +156,7 @@ def check_data(texts: Sequence[str]) -> None:
     joined = f"[{','.join(texts)}]"
     suspects = _is_suspect(joined)  # of all at once, then of each: a table's entries are rarely any
     for text, value in zip(texts, values, strict=True):
-        if (suspects and _is_suspect(text)) or _is_deep(text, value):
+        if (text.count("{") + text.count("[") > DEPTH_BOUND and _is_deep(value)) or (suspects and _is_suspect(text)):
             canonical(value)
     if _encode(values) != joined:
         culprit = next(text for text, value in zip(texts, values, strict=True) if _encode(value) != text)
@@ -178,10 +178,8 @@ def _is_suspect(text: str) -> bool:
     return not text.isascii() or "null" in text or _LONG_NUMBER in text.encode().translate(_DIGITS_TO_ZERO)
 
 
-def _is_deep(text: str, value: object) -> bool:
-    """Whether ``value``, spelled ``text``, is nested too deeply; few texts have brackets enough for the question."""
-    if text.count("{") + text.count("[") <= DEPTH_BOUND:
-        return False
+def _is_deep(value: object) -> bool:
+    """Whether ``value`` is nested too deeply."""
     level: list[Any] = [value]
     for _ in range(DEPTH_BOUND):
         level = [

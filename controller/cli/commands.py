@@ -159,7 +159,7 @@ class Command(_Page, click.Command):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            raise
+            return PIPE_CLOSED
         except FAULTS as fault:
             failure = failure_of(fault)
         except Failure as known:
@@ -260,7 +260,7 @@ class Lazy(Group):
         except click.Abort:
             return INTERRUPTED
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more is said at the very end
             return PIPE_CLOSED
         return returned if isinstance(returned, int) else 0
 

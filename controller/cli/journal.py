@@ -182,7 +182,10 @@ def _leaf_lines(leaf: Leaf, raw: bytes) -> Iterator[str]:
 
 def _proof_lines(proven: bool, size: int, root: bytes) -> list[str]:
     if not proven:
-        detail = here("cette écriture n'est pas celle qui a été signée", "this entry is not the one that was signed")
+        detail = here(
+            "cette écriture, ou une autre, n'est pas celle qui a été signée ; « tablectl journal verify » la nomme",
+            "this entry, or another one, is not the one that was signed; `tablectl journal verify` names it",
+        )
         return trouble("E-JOURNAL-ALTERED", detail)
     text = here(
         f"prouvée : elle est dans l'arbre signé de {size} écritures",

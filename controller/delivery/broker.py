@@ -126,7 +126,7 @@ class BrokerBus:
         if wrong:
             self.refused(message.topic, wrong)
             return fail(future, Refused(wrong))
-        if not self._queue and link.has_room:
+        if link.has_room:  # then nothing waits: ``room`` empties the queue first
             link.send(message, future)
         elif len(self._queue) < QUEUE_BOUND:
             self._queue.append((message, future))

@@ -52,8 +52,8 @@ FAILURE = 0x80
 SESSION_TAKEN_OVER = 0x8E
 """Another client connected with our name (MQTT 5, section 3.14.2.1)."""
 
-KEEP_ALIVE_TIMEOUT = 0x8D
-"""The broker does not answer pings; paho gives the same code when it finds that out itself."""
+STREAM_ENDED = 0x80
+"""What paho says when the stream ended and no broker said why; other codes it gives by itself tell what it found."""
 
 _PROTOCOL_PACKET_BOUND = 268_435_455
 _TOPIC_BOUND = 1_024
@@ -241,7 +241,7 @@ class Link:
 
     def _on_disconnect(self, client: Any, userdata: Any, flags: Any, reason: ReasonCode, properties: Any) -> None:
         if self._accepted:
-            told = flags.is_disconnect_packet_from_server or reason.value == KEEP_ALIVE_TIMEOUT
+            told = flags.is_disconnect_packet_from_server or reason.value != STREAM_ENDED
             why = str(reason) if told else "closed without a word"
             self._lose("E-MQTT-LOST", f"{self._where}: {why}", taken=not told or reason.value == SESSION_TAKEN_OVER)
         elif self._settings.uses_tls:

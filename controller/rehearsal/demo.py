@@ -84,6 +84,11 @@ class Stage:
         """The socket of the panel's twin."""
         return self.folder / "panel.sock"
 
+    @property
+    def free_post(self) -> int:
+        """The last post, which no twin takes: for whoever writes a post of his own (docs/post-protocol.md)."""
+        return self.config.table.posts
+
 
 def prepare(source: Path, folder: Path, *, speed: int | None, seed: int, faults: str) -> Stage:
     """Make the folder: keys, an empty journal, the rehearsal's configuration. Raises ConfigError, DemoError."""
@@ -155,7 +160,7 @@ async def play(stage: Stage, *, coups: int, on_event: Callable[[Mapping[str, Any
         staff = StaffTwin(stage.staff)
         evening = Evening(bus, topics, staff, coups=coups, hands=hands, speed=stage.speed, on_event=on_event)
         buses = [bus]
-        for post in range(1, config.table.posts + 1):
+        for post in range(1, stage.free_post):
             buses.append(_bus(config, f"post-{post}"))
             PostClient(PlayerTwin(post, stage.seed), buses[-1], topics)
         for number in (signal.SIGINT, signal.SIGTERM):

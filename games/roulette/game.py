@@ -57,7 +57,7 @@ from games.signals import (
     VoidRound,
 )
 
-DIRECTOR_BUTTONS = ("relance", "fermeture")
+DIRECTOR_BUTTONS = ("ouverture", "relance", "fermeture")
 """Buttons that only a director's key makes work, whoever conducts the game."""
 
 PHASE_TEXT: Mapping[Phase, str] = {
@@ -261,7 +261,7 @@ def _order_of_button(state: RouletteState, pressed: ButtonPressed, by: Person) -
             return RestartGame(at_us=at_us, by=by)
         case "fermeture":
             return CloseSeance(at_us=at_us, by=by)
-        case "dizaine" | "unite":
+        case "dizaine" | "unite" | "ouverture":
             return Order(at_us=at_us, by=by)
         case _:
             return None
@@ -281,7 +281,7 @@ BUTTONS = (
     "relance",
     "fermeture",
 )
-"""The buttons of a roulette's panel. "ouverture" becomes an order in the shell, which knows the date."""
+"""The buttons of a roulette's panel. "ouverture", its key on, becomes an order in the shell, which knows the date."""
 
 
 LAMPS = ("faites-vos-jeux", "rien-ne-va-plus", "numero", "incident", "seance")

@@ -61,7 +61,7 @@ def hindrances(rules: RouletteRules, state: RouletteState) -> tuple[Refusal, ...
         reasons.append(Refusal.SEANCE_CLOSED)
     elif not state.seance.may_play:
         reasons.append(Refusal.LAST_PLAYED)
-    elif rules.conduct is Conduct.LAUNCHER and state.seance.phase is not SeancePhase.LAST and not state.posts.players():
+    elif rules.conduct is Conduct.LAUNCHER and state.seance.phase is not SeancePhase.LAST and state.posts.all_free:
         reasons.append(Refusal.NOBODY_SEATED)
     return (*reasons, *health_.refusals(state.health, verify=rules.verify_wheel))
 
@@ -142,6 +142,9 @@ def _slowed(rules: RouletteRules, state: RouletteState, signal: BallSlowed) -> D
         return Decision(facts=(called, *incident(state, "launch_not_ordered").facts))
     if coup.spin == signal.spin:
         return Decision(facts=(called,), requests=(timer,))
+    if coup.spin is not None:
+        # A spin was seen launched and another one slows: what became of the first nobody knows.
+        return Decision(facts=(called, *incident(state, "slowing_of_another_spin").facts))
     # The launch itself was not seen, but this is its ball: state, direction and number all come with the slowing.
     return Decision(facts=(_started(state, signal), called), requests=(timer,))
 

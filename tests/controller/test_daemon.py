@@ -1,7 +1,6 @@
 """The daemon whole, in virtual time: nothing is told before it is certified, and nothing that comes in can harm it."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ BOTH = pytest.mark.parametrize("conduct", ["launcher", "croupier"])
 # ── Write, then tell ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_daemon_that_starts_says_nothing_outside_before_its_start_is_certified(tmp_path: Path) -> None:
+def test_daemon_that_starts_says_nothing_outside_before_its_start_is_certified() -> None:
     async def story(house: House) -> None:
         house.raise_daemon(hold=True)
         await house.let_pass(30)
@@ -34,10 +33,10 @@ def test_daemon_that_starts_says_nothing_outside_before_its_start_is_certified(t
         assert house.facts[0][0] == "table.started"
         assert house.centre.documents(house.topics.event)[0]["type"] == "fr.table.started.v1"
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_answers_a_stake_when_it_is_certified_and_not_before(tmp_path: Path) -> None:
+def test_daemon_answers_a_stake_when_it_is_certified_and_not_before() -> None:
     async def story(house: House) -> None:
         await house.open()
         post = await house.seat(1, 10_000)
@@ -52,10 +51,10 @@ def test_daemon_answers_a_stake_when_it_is_certified_and_not_before(tmp_path: Pa
         assert post.answers(request)[0]["data"]["credit"] == 9_800
         assert house.every("table.stakes.placed")[0]["request"] == request
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_answers_an_order_when_it_is_certified_and_not_before(tmp_path: Path) -> None:
+def test_daemon_answers_an_order_when_it_is_certified_and_not_before() -> None:
     async def story(house: House) -> None:
         await house.open()
         post = await house.seat(1, 100)
@@ -71,10 +70,10 @@ def test_daemon_answers_an_order_when_it_is_certified_and_not_before(tmp_path: P
         await house.until(lambda: len(post.news) == 2)
         assert post.news[1]["data"]["credit"] == 5_100
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_lights_a_lamp_and_changes_the_board_when_certified_and_not_before(tmp_path: Path) -> None:
+def test_daemon_lights_a_lamp_and_changes_the_board_when_certified_and_not_before() -> None:
     async def story(house: House) -> None:
         await house.open()
         assert house.board["text"] == "Patientez"
@@ -88,10 +87,10 @@ def test_daemon_lights_a_lamp_and_changes_the_board_when_certified_and_not_befor
         await house.until(lambda: house.board["text"] == "Faites vos jeux")
         assert house.outputs.lit("faites-vos-jeux")
 
-    play(tmp_path, story, conduct="croupier")
+    play(story, conduct="croupier")
 
 
-def test_daemon_launches_the_ball_when_the_launch_is_certified_and_not_before(tmp_path: Path) -> None:
+def test_daemon_launches_the_ball_when_the_launch_is_certified_and_not_before() -> None:
     async def story(house: House) -> None:
         await house.open()
         await house.seat(1, 100)
@@ -104,11 +103,11 @@ def test_daemon_launches_the_ball_when_the_launch_is_certified_and_not_before(tm
         await house.until(lambda: house.state.coup.spin is not None)
         assert house.twin.state != BEFORE_GAME
 
-    play(tmp_path, story)
+    play(story)
 
 
 @BOTH
-def test_daemon_publishes_every_entry_as_it_stands_in_the_journal(tmp_path: Path, conduct: str) -> None:
+def test_daemon_publishes_every_entry_as_it_stands_in_the_journal(conduct: str) -> None:
     async def story(house: House) -> None:
         await house.open()
         await house.seat(1, 1_000)
@@ -119,16 +118,14 @@ def test_daemon_publishes_every_entry_as_it_stands_in_the_journal(tmp_path: Path
         heard = [message.payload for message in house.centre.heard if message.topic == house.topics.event]
         assert heard[: len(leaves)] == leaves
 
-    play(tmp_path, story, conduct=conduct)
+    play(story, conduct=conduct)
 
 
 # ── A disk that fails ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["nothing stored", "stored all the same"])
-def test_daemon_whose_disk_fails_ends_untold_and_the_post_that_repeats_has_its_stake_once(
-    tmp_path: Path, stored: bool
-) -> None:
+def test_daemon_whose_disk_fails_ends_untold_and_the_post_that_repeats_has_its_stake_once(stored: bool) -> None:
     async def story(house: House) -> None:
         await house.open()
         post = await house.seat(1, 10_000)
@@ -149,10 +146,10 @@ def test_daemon_whose_disk_fails_ends_untold_and_the_post_that_repeats_has_its_s
         assert len(house.every("table.stakes.placed")) == stored
         assert len(house.every("table.post.recredited")) == stored
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_whose_disk_fails_at_the_start_ends_and_is_seen_by_nobody(tmp_path: Path) -> None:
+def test_daemon_whose_disk_fails_at_the_start_ends_and_is_seen_by_nobody() -> None:
     async def story(house: House) -> None:
         house.raise_daemon()
         house.writer.fail_next(stored=False)
@@ -161,12 +158,10 @@ def test_daemon_whose_disk_fails_at_the_start_ends_and_is_seen_by_nobody(tmp_pat
         await house.let_pass(5)
         assert house.centre.heard == []
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_whose_disk_fills_begins_no_round_and_goes_on_when_it_was_cleared_while_it_was_off(
-    tmp_path: Path,
-) -> None:
+def test_daemon_whose_disk_fills_begins_no_round_and_goes_on_when_it_was_cleared_while_it_was_off() -> None:
     async def story(house: House) -> None:
         house.free_percent = 50
         await house.open()
@@ -185,7 +180,7 @@ def test_daemon_whose_disk_fills_begins_no_round_and_goes_on_when_it_was_cleared
         await house.until(lambda: house.state.coup.round == 2)
         assert [fact["level"] for fact in house.every("table.storage.ran_low")] == ["close", "ok"]
 
-    play(tmp_path, story)
+    play(story)
 
 
 # ── Start and stop ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -193,7 +188,7 @@ def test_daemon_whose_disk_fills_begins_no_round_and_goes_on_when_it_was_cleared
 
 @BOTH
 @pytest.mark.parametrize("stage", ["before", "betting", "launched", "no_more_bets"])
-def test_daemon_stopped_in_good_order_at_any_stage_certifies_it_last(tmp_path: Path, conduct: str, stage: str) -> None:
+def test_daemon_stopped_in_good_order_at_any_stage_certifies_it_last(conduct: str, stage: str) -> None:
     async def story(house: House) -> None:
         await house.open()
         post = await house.seat(1, 1_000)
@@ -217,10 +212,10 @@ def test_daemon_stopped_in_good_order_at_any_stage_certifies_it_last(tmp_path: P
         await house.restart()
         assert house.every("table.started")[-1]["unclean"] is False
 
-    play(tmp_path, story, conduct=conduct)
+    play(story, conduct=conduct)
 
 
-def test_daemon_that_lost_its_power_says_so_at_the_next_start(tmp_path: Path) -> None:
+def test_daemon_that_lost_its_power_says_so_at_the_next_start() -> None:
     async def story(house: House) -> None:
         await house.start()
         await house.restart()
@@ -230,10 +225,10 @@ def test_daemon_that_lost_its_power_says_so_at_the_next_start(tmp_path: Path) ->
         assert [fact["unclean"] for fact in house.every("table.started")] == [False, True, True, False]
         assert len({fact["boot"] for fact in house.every("table.started")}) == 4
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_asked_to_stop_before_it_is_ready_certifies_both(tmp_path: Path) -> None:
+def test_daemon_asked_to_stop_before_it_is_ready_certifies_both() -> None:
     async def story(house: House) -> None:
         house.raise_daemon(hold=True)
         await house.let_pass(1)
@@ -242,30 +237,30 @@ def test_daemon_asked_to_stop_before_it_is_ready_certifies_both(tmp_path: Path) 
         await house.running
         assert [kind for kind, _ in house.facts] == ["table.started", "table.stopped"]
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_stops_although_the_broker_is_away(tmp_path: Path) -> None:
+def test_daemon_stops_although_the_broker_is_away() -> None:
     async def story(house: House) -> None:
         await house.open()
         house.exchange.partition("table")
         await house.stop()
         assert house.facts[-1][0] == "table.stopped"
 
-    play(tmp_path, story)
+    play(story)
 
 
 @pytest.mark.parametrize(
     "error", [RuntimeError("a bug"), InboxFullError("full")], ids=lambda error: type(error).__name__
 )
-def test_daemon_with_a_callback_that_failed_ends_with_its_error(tmp_path: Path, error: Exception) -> None:
+def test_daemon_with_a_callback_that_failed_ends_with_its_error(error: Exception) -> None:
     async def story(house: House) -> None:
         await house.open()
         house.daemon.fail(error)
         assert await ended(house.running) == [error]
         assert house.facts[-1][0] != "table.stopped", "the next start finds an unclean end"
 
-    play(tmp_path, story)
+    play(story)
 
 
 # ── Whatever comes in ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -310,7 +305,7 @@ BAD_REQUESTS: list[tuple[bytes, str]] = [
 ]
 
 
-def test_daemon_whatever_a_post_sends_is_answered_with_its_code_and_moves_no_money(tmp_path: Path) -> None:
+def test_daemon_whatever_a_post_sends_is_answered_with_its_code_and_moves_no_money() -> None:
     async def story(house: House) -> None:
         await house.open()
         post = await house.seat(1, 10_000)
@@ -325,10 +320,10 @@ def test_daemon_whatever_a_post_sends_is_answered_with_its_code_and_moves_no_mon
         assert house.credit(1) == 10_000
         assert (await post.stake(rouge=200))["ok"], "and the next good request is taken"
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_stake_for_another_post_is_impossible_to_say_and_an_unknown_post_is_not_heard(tmp_path: Path) -> None:
+def test_daemon_stake_for_another_post_is_impossible_to_say_and_an_unknown_post_is_not_heard() -> None:
     async def story(house: House) -> None:
         await house.open()
         await house.seat(1, 10_000)
@@ -346,10 +341,10 @@ def test_daemon_stake_for_another_post_is_impossible_to_say_and_an_unknown_post_
         assert stranger.heard == []
         assert house.daemon.status()["requests"]["posts"]["E-POST-UNKNOWN"] >= 1
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_request_that_comes_twice_acts_once_and_is_answered_alike(tmp_path: Path) -> None:
+def test_daemon_request_that_comes_twice_acts_once_and_is_answered_alike() -> None:
     async def story(house: House) -> None:
         await house.open()
         post = await house.seat(1, 10_000)
@@ -367,10 +362,10 @@ def test_daemon_request_that_comes_twice_acts_once_and_is_answered_alike(tmp_pat
         assert house.credit(1) == 9_600
         assert (await post.ask("hello", id="mine"))["data"]["credit"] == 9_600, "hello is asked anew each time"
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_post_that_floods_is_told_so_and_the_others_are_served(tmp_path: Path) -> None:
+def test_daemon_post_that_floods_is_told_so_and_the_others_are_served() -> None:
     async def story(house: House) -> None:
         await house.open()
         flood, other = await house.seat(1, 10_000), await house.seat(2, 10_000)
@@ -387,7 +382,7 @@ def test_daemon_post_that_floods_is_told_so_and_the_others_are_served(tmp_path: 
         await house.begin_round()
         assert (await flood.stake(rouge=200))["ok"], "the next round has a new allowance"
 
-    play(tmp_path, story)
+    play(story)
 
 
 @pytest.mark.parametrize(
@@ -401,7 +396,7 @@ def test_daemon_post_that_floods_is_told_so_and_the_others_are_served(tmp_path: 
         (b"x" * 5_000, "E-ORDER-OVERSIZED"),
     ],
 )
-def test_daemon_command_that_is_none_is_answered_with_its_code(tmp_path: Path, payload: bytes, code: str) -> None:
+def test_daemon_command_that_is_none_is_answered_with_its_code(payload: bytes, code: str) -> None:
     async def story(house: House) -> None:
         await house.start()
         size = len(house.leaves)
@@ -410,10 +405,10 @@ def test_daemon_command_that_is_none_is_answered_with_its_code(tmp_path: Path, p
         assert house.centre.documents(house.topics.reply)[-1]["code"] == code
         assert len(house.leaves) == size
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_order_that_is_sent_again_or_after_a_restart_or_late_has_no_second_effect(tmp_path: Path) -> None:
+def test_daemon_order_that_is_sent_again_or_after_a_restart_or_late_has_no_second_effect() -> None:
     async def story(house: House) -> None:
         await house.open()
         await house.seat(1, 100)
@@ -437,10 +432,10 @@ def test_daemon_order_that_is_sent_again_or_after_a_restart_or_late_has_no_secon
         assert await sent() == "E-ORDER-NONCE"
         assert house.credit(1) == 5_100
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_hundreds_of_openings_at_once_open_one_seance_and_end_nothing(tmp_path: Path) -> None:
+def test_daemon_hundreds_of_openings_at_once_open_one_seance_and_end_nothing() -> None:
     async def story(house: House) -> None:
         await house.start()
         await house.let_pass(8)
@@ -461,11 +456,11 @@ def test_daemon_hundreds_of_openings_at_once_open_one_seance_and_end_nothing(tmp
         assert {reply.get("code") for reply in answered()} == {None, "E-SEANCE-OPEN"}
         assert not house.running.done()
 
-    play(tmp_path, story)
+    play(story)
 
 
 @pytest.mark.law("67-15")
-def test_daemon_opening_reads_the_wheel_again_and_a_wheel_that_drifted_keeps_the_table_shut(tmp_path: Path) -> None:
+def test_daemon_opening_reads_the_wheel_again_and_a_wheel_that_drifted_keeps_the_table_shut() -> None:
     async def story(house: House) -> None:
         await house.start()
         await house.let_pass(8)
@@ -476,10 +471,10 @@ def test_daemon_opening_reads_the_wheel_again_and_a_wheel_that_drifted_keeps_the
         assert len(house.every("table.wheel.parameters.read")) == reads + 1
         assert "no-more-bets threshold: is 1" in house.every("table.wheel.parameters.read")[-1]["differences"][0]
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_opening_button_opens_under_the_directors_key_and_not_without(tmp_path: Path) -> None:
+def test_daemon_opening_button_opens_under_the_directors_key_and_not_without() -> None:
     async def story(house: House) -> None:
         await house.start()
         await house.let_pass(8)
@@ -491,10 +486,10 @@ def test_daemon_opening_button_opens_under_the_directors_key_and_not_without(tmp
         assert house.every("table.seance.opened")[0]["by"] == {"badge": "key:director", "role": "director"}
         assert house.every("table.seance.opened")[0]["seance"] == "2026-11-30-1"
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_all_buttons_at_once_and_a_storm_of_bounces_do_no_harm(tmp_path: Path) -> None:
+def test_daemon_all_buttons_at_once_and_a_storm_of_bounces_do_no_harm() -> None:
     async def story(house: House) -> None:
         await house.open()
         post = await house.seat(1, 10_000)
@@ -510,10 +505,10 @@ def test_daemon_all_buttons_at_once_and_a_storm_of_bounces_do_no_harm(tmp_path: 
         await house.reach("idle")
         assert house.every("roulette.round.closed")[0]["staked"] == 200
 
-    play(tmp_path, story, conduct="croupier")
+    play(story, conduct="croupier")
 
 
-def test_daemon_step_of_the_wall_clock_is_a_fact_and_moves_nothing(tmp_path: Path) -> None:
+def test_daemon_step_of_the_wall_clock_is_a_fact_and_moves_nothing() -> None:
     async def story(house: House) -> None:
         await house.open()
         before = house.state
@@ -521,7 +516,7 @@ def test_daemon_step_of_the_wall_clock_is_a_fact_and_moves_nothing(tmp_path: Pat
         await house.until(lambda: house.facts[-1][0] == "table.clock.stepped")
         assert house.state == before
 
-    play(tmp_path, story)
+    play(story)
 
 
 # ── What it shows ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -529,9 +524,7 @@ def test_daemon_step_of_the_wall_clock_is_a_fact_and_moves_nothing(tmp_path: Pat
 
 @BOTH
 @pytest.mark.parametrize("stage", ["start", "betting", "launched", "no_more_bets", "idle"])
-def test_daemon_status_at_any_stage_is_plain_json_and_agrees_with_the_journal(
-    tmp_path: Path, conduct: str, stage: str
-) -> None:
+def test_daemon_status_at_any_stage_is_plain_json_and_agrees_with_the_journal(conduct: str, stage: str) -> None:
     async def story(house: House) -> None:
         await house.start()
         if stage != "start":
@@ -549,10 +542,10 @@ def test_daemon_status_at_any_stage_is_plain_json_and_agrees_with_the_journal(
         assert status["wheel"]["port_is_open"] is True
         assert house.daemon.ailing() == ""
 
-    play(tmp_path, story, conduct=conduct)
+    play(story, conduct=conduct)
 
 
-def test_daemon_board_tells_the_public_what_must_be_displayed(tmp_path: Path) -> None:
+def test_daemon_board_tells_the_public_what_must_be_displayed() -> None:
     async def story(house: House) -> None:
         await house.open()
         await house.seat(1, 1_000)
@@ -571,10 +564,10 @@ def test_daemon_board_tells_the_public_what_must_be_displayed(tmp_path: Path) ->
         assert house.board["minimum_cents"] == 50
         assert house.board["simulation"] is True
 
-    play(tmp_path, story, pockets=["17"])
+    play(story, pockets=["17"])
 
 
-def test_daemon_post_hears_by_itself_what_the_house_does_with_its_money(tmp_path: Path) -> None:
+def test_daemon_post_hears_by_itself_what_the_house_does_with_its_money() -> None:
     async def story(house: House) -> None:
         await house.open()
         post = await house.seat(1, 10_000)
@@ -588,10 +581,10 @@ def test_daemon_post_hears_by_itself_what_the_house_does_with_its_money(tmp_path
         assert [told["kind"] for told in silent.news] == ["fr.table.credit.added.v1"]
         assert post.news[-1]["data"]["credit"] == house.credit(1)
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_daemon_table_without_a_panel_plays(tmp_path: Path) -> None:
+def test_daemon_table_without_a_panel_plays() -> None:
     async def story(house: House) -> None:
         house.has_panel = False
         await house.open()
@@ -600,4 +593,4 @@ def test_daemon_table_without_a_panel_plays(tmp_path: Path) -> None:
         await house.reach("idle")
         assert house.daemon.status()["panel"] is None
 
-    play(tmp_path, story)
+    play(story)

@@ -6,6 +6,7 @@ import os
 import random
 import select
 import termios
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,14 @@ def read_all(line: SerialLine, size: int) -> bytes:
         wait_readable(line._descriptor)
         data += line.read()
     return data
+
+
+def wait_closed() -> None:
+    """Until the threads that close lines are done."""
+    for thread in threading.enumerate():
+        if thread.name == "serial-close":
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
 
 
 def code_of(call: Any, *arguments: Any) -> str:
@@ -172,7 +181,23 @@ def test_file_that_is_no_serial_line_is_absent(tmp_path: Path) -> None:
 def test_line_that_is_open_already_is_busy(far: Far, line: SerialLine) -> None:
     assert code_of(SerialLine, far.path) == "E-SERIAL-BUSY"
     line.close()
+    wait_closed()
     SerialLine(far.path).close()
+
+
+def test_line_closed_twice_closes_no_file_that_took_its_number(line: SerialLine) -> None:
+    number = line._descriptor
+    line.close()
+    wait_closed()
+    other = os.open(os.devnull, os.O_RDWR)
+    if other != number:
+        os.dup2(other, number)
+        os.close(other)
+    line.close()
+    wait_closed()
+    assert code_of(line.read) == "E-SERIAL-LOST"
+    assert code_of(line.write, b"*X\r\n") == "E-SERIAL-LOST"
+    os.close(number)
 
 
 @pytest.mark.parametrize(

@@ -92,10 +92,10 @@ def test_buttons_of_the_panel_conduct_a_whole_seance_with_both_keys() -> None:
     assert table.presses("fermeture").kinds[-1] == "SeanceClosed"
 
 
-@pytest.mark.parametrize("button", [button for button in BUTTONS if button != "ouverture"])
+@pytest.mark.parametrize("button", BUTTONS)
 def test_button_without_its_key_turned_on_is_refused(button: str) -> None:
     table = playing()
-    key = "director" if button in ("relance", "fermeture") else "croupier"
+    key = "director" if button in ("ouverture", "relance", "fermeture") else "croupier"
     assert table.presses(button).refusal is Refusal.KEY_OFF
     table.turns_key("director" if key == "croupier" else "croupier")
     assert table.presses(button).refusal is Refusal.KEY_OFF
@@ -107,7 +107,8 @@ def test_button_without_its_key_turned_on_is_refused(button: str) -> None:
 
 def test_button_that_the_game_does_not_have_is_refused() -> None:
     table = playing()
-    table.turns_key("croupier")
+    for key in ("croupier", "director"):
+        table.turns_key(key)
     for button in ("sonnette", "", "ouverture"):  # the opening needs the date, which the game does not know
         assert table.presses(button).the(OrderRefused).reason is Refusal.BUTTON_UNKNOWN
 

@@ -13,6 +13,7 @@ from games.refusals import Refusal
 from games.roulette.coup import OPEN_PHASES, Phase
 from games.roulette.facts import BettingOpened, RoundClosed
 from games.roulette.rules import Conduct
+from games.roulette.spin import hindrances
 from games.seance import (
     LastRoundsAnnounced,
     PostsPutInService,
@@ -147,6 +148,12 @@ def test_closed_table_refuses_everything_but_its_opening(conduct: Conduct) -> No
     assert table.confirms("17").refusal is Refusal.SEANCE_CLOSED
     assert table.sits(1).refusal is Refusal.POST_OUT_OF_SERVICE
     assert table.stakes(1, {"rouge": EURO}).refusal is Refusal.POST_OUT_OF_SERVICE
+
+
+@both
+def test_closed_table_says_every_reason_why_no_round_can_begin(conduct: Conduct) -> None:
+    table = Table(conduct)
+    assert hindrances(table.rules, table.state) == (Refusal.SEANCE_CLOSED, Refusal.WHEEL_NOT_VERIFIED)
 
 
 # ── The three last balls ──────────────────────────────────────────────────────────────────────────────────────────────

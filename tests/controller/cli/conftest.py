@@ -3,17 +3,14 @@
 import asyncio
 import json
 import shutil
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from controller.certify.reader import Reader
 from controller.cli import main
 from controller.codec import to_plain
 from controller.daemon import Daemon
@@ -72,33 +69,6 @@ def own_evening(evening: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(evening, tmp_path / "evening"))
 
 
-def alter(journal: Path, statement: str, *values: object) -> None:
-    """Change a journal's file behind the back of its guards, and put the guards back."""
-    with closing(sqlite3.connect(journal)) as connection:
-        guards = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").fetchall()
-        for name, _ in guards:
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute(statement, values)
-        for _, sql in guards:
-            connection.execute(sql)
-        connection.commit()
-
-
-def flip_byte(journal: Path, index: int, old: bytes, new: bytes) -> None:
-    """Change a few bytes inside one entry, to as many others."""
-    with closing(Reader(journal)) as reader:
-        leaf = reader.leaf(index)
-    assert leaf.count(old) >= 1
-    assert len(old) == len(new)
-    alter(journal, "UPDATE log SET leaf = ? WHERE idx = ?", leaf.replace(old, new, 1), index)
-
-
-def find_entry(journal: Path, kind: str) -> int:
-    """The first entry of a kind."""
-    with closing(Reader(journal)) as reader:
-        return next(at for at, leaf in enumerate(reader.leaves(0, reader.size)) if f'"type":"{kind}"'.encode() in leaf)
-
-
 # ── Daemons ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -130,15 +100,10 @@ def launcher_statuses(launcher: Path, tmp_path_factory: pytest.TempPathFactory) 
     return statuses_of(launcher, tmp_path_factory.mktemp("launcher"))
 
 
-def phase_of(status: Status) -> str:
-    """The phase on the board."""
-    return str(status["table"]["board"]["phase"])
-
-
 @pytest.fixture
 def betting(croupier_statuses: list[Status]) -> Status:
     """The bets of a croupier's table are open, and every post has staked."""
-    staked = (one for one in croupier_statuses if phase_of(one) == "betting" and all_staked(one))
+    staked = (one for one in croupier_statuses if one["table"]["board"]["phase"] == "betting" and all_staked(one))
     chosen: Status = json.loads(json.dumps(next(staked)))
     return chosen
 

@@ -384,10 +384,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 @pytest.fixture(scope="session")
 def in_virtual_time() -> Callable[[Coroutine[Any, Any, Any]], Any]:
-    """``in_virtual_time(coroutine)`` runs it on a loop whose clock jumps; nothing may be left running."""
+    """``in_virtual_time(coroutine)`` runs it on a loop whose clock jumps; an exception in a callback fails the test."""
 
     def run(main: Coroutine[Any, Any, Any]) -> Any:
+        failed: list[dict[str, Any]] = []
         with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-            return runner.run(main)
+            runner.get_loop().set_exception_handler(lambda loop, context: failed.append(context))
+            result = runner.run(main)
+        assert not failed
+        return result
 
     return run

@@ -167,6 +167,7 @@ async def test_broker_that_restarts_again_and_again_is_no_theft(broker: Any, sta
         await broker.start()
         await table.ear.until(lambda wanted=turn: table.ear.connections == wanted)
     assert "E-MQTT-ID-STOLEN" not in table.ear.codes
+    assert table.ear.codes.count("E-MQTT-LOST") == broker_module.STOLEN_AFTER  # each time, since it had come back
 
 
 async def test_broker_listener_that_fails_ends_run_with_its_exception(broker: Any, station: Make) -> None:

@@ -388,6 +388,7 @@ async def test_broker_that_sends_garbage_is_left_and_tried_again(
     await table.connected()
     assert table.ear.messages == []
     assert set(table.ear.codes) <= {"E-MQTT-LOST"}
+    assert not any("Error(" in fault.detail for fault in table.ear.faults)
 
 
 async def test_broker_that_sends_a_topic_that_is_not_utf8_is_left_as_the_standard_asks(

@@ -1,6 +1,7 @@
 """The broker of one's own: it comes up on loopback, says why when it does not, and never outlives its program."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import sys
@@ -132,6 +133,7 @@ async def test_embedded_broker_ends_when_its_program_is_killed(
         reader, writer = await asyncio.open_connection("127.0.0.1", free_port)
         os.kill(holder.pid, 9)
         await holder.wait()
-        assert await reader.read() == b""  # the broker's end of the connection closed with it
+        with contextlib.suppress(ConnectionResetError):  # the broker ended, with or without a goodbye
+            assert await reader.read() == b""
         writer.close()
         await holder.stdout.read()

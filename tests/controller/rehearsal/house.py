@@ -1,6 +1,6 @@
 """A whole table under virtual time, told as a story: the production daemon among a wheel, posts and staff of the tests.
 
-    play(tmp_path, story)       story(house) is a coroutine; nothing in it takes real time, and nothing is luck
+    play(story)         story(house) is a coroutine; nothing in it takes real time, and nothing is luck
 
 The wheel is the twin behind a cable that can be pulled, the broker is in memory and can be cut off, the disk can be
 slow or fail, and the daemon can be killed at any instant and started again on the same journal.
@@ -12,6 +12,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self, TypeVar
 
 import tomli_w
@@ -42,6 +43,10 @@ ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "config" / "roulette-launcher.toml"
 LAMPS = ("faites-vos-jeux", "rien-ne-va-plus", "numero", "incident", "seance")
 
+SHARED_MEMORY = Path("/dev/shm")
+MEMORY = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
+"""Where journals of stories are: a disk that syncs in no time. What survives a power cut is for other tests."""
+
 PATIENCE_S = 600.0
 """Virtual seconds after which what is waited for will never come."""
 
@@ -49,15 +54,15 @@ T = TypeVar("T")
 Story = Callable[["House"], Awaitable[T]]
 
 
-def play(folder: Path, story: Story[T], **options: Any) -> T:
+def play(story: Story[T], **options: Any) -> T:
     """Tell a story in virtual time. ``options`` are those of ``House``."""
 
-    async def tell() -> T:
+    async def tell(folder: Path) -> T:
         async with House(folder, **options) as house:
             return await story(house)
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(tell())
+    with TemporaryDirectory(dir=MEMORY) as folder, asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(tell(Path(folder)))
 
 
 def table_config(folder: Path, staff: Mapping[str, Signer], conduct: str, options: Mapping[str, Any]) -> Config:

@@ -5,74 +5,26 @@ no more bets, or a number      the ball lies in the wheel: manual mode, with wha
 no round, manual mode, halt    nothing changes
 """
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from tests.controller.rehearsal.house import House, Post, play
-
-CREDIT = 10_000
-OPEN_BETS = ("betting", "launch ordered", "launched")
-CERTAIN = ("no more bets", "verifying")
-STAGES = {
-    "launcher": (*OPEN_BETS, "no more bets", "settled", "manual", "halted"),
-    "croupier": ("betting", "launched", *CERTAIN, "settled", "manual", "entered", "halted"),
-}
-EVERY_STAGE = pytest.mark.parametrize(
-    ("conduct", "stage"), [(conduct, stage) for conduct, stages in STAGES.items() for stage in stages]
+from tests.controller.rehearsal.house import House, play
+from tests.controller.rehearsal.stages import (
+    CERTAIN,
+    CREDIT,
+    EVERY_STAGE,
+    OPEN_BETS,
+    money,
+    reach,
+    staked,
+    turn_over,
+    won,
 )
-
-
-async def staked(house: House) -> tuple[Post, Post, list[dict[str, Any]]]:
-    """A first round was played; in the second two players staked. Returns the posts and all answers."""
-    await house.open()
-    one, two = await house.seat(1, CREDIT), await house.seat(2, CREDIT)
-    await house.begin_round()
-    await house.reach("idle")
-    await house.begin_round()
-    answers = [await one.stake(rouge=300, plein_17=150), await two.stake(noir=500), await one.stake(manque=100)]
-    assert all(answer["ok"] for answer in answers)
-    return one, two, answers
-
-
-async def reach(house: House, stage: str) -> None:
-    """Go on to the stage, from open bets."""
-    if stage == "launch ordered":
-        await house.until(lambda: house.state.coup.launch_ordered)
-    elif stage == "launched":
-        await house.reach("launched")
-    elif stage in ("no more bets", "manual", "entered", "halted"):
-        await house.reach("no_more_bets")
-    elif stage == "verifying":
-        await house.reach("verifying")
-    elif stage == "settled":
-        await house.reach("idle")
-    conducting = "croupier" if house.config.roulette.conduct == "croupier" else "director"
-    if stage in ("manual", "entered", "halted"):
-        await house.order(conducting, "incident.declare", reason="essai")
-    if stage in ("entered", "halted"):
-        await house.order("croupier" if stage == "entered" else "director", "round.void", reason="essai")
-    assert house.state.coup.phase == {
-        "launch ordered": "betting",
-        "launched": "betting",
-        "no more bets": "no_more_bets",
-        "settled": "idle",
-        "entered": "manual",
-    }.get(stage, stage)
-
-
-def money(house: House) -> list[tuple[int, int]]:
-    """Credit and stakes in play of each player."""
-    return [(player.credit, player.staked) for _, player in house.state.posts.players()]
 
 
 @EVERY_STAGE
 @pytest.mark.parametrize("losing", [True, False], ids=["last words lost", "last words arrive"])
 @pytest.mark.law("67-15")
-def test_power_cut_at_any_stage_keeps_every_cent_and_follows_the_rule(
-    tmp_path: Path, conduct: str, stage: str, losing: bool
-) -> None:
+def test_power_cut_at_any_stage_keeps_every_cent_and_follows_the_rule(conduct: str, stage: str, losing: bool) -> None:
     async def story(house: House) -> None:
         await staked(house)
         await reach(house, stage)
@@ -94,12 +46,12 @@ def test_power_cut_at_any_stage_keeps_every_cent_and_follows_the_rule(
         assert house.state.last_direction == state.last_direction
         assert house.state.seance.name == "2026-11-30-1"
 
-    play(tmp_path, story, conduct=conduct)
+    play(story, conduct=conduct)
 
 
 @EVERY_STAGE
 def test_power_cut_at_any_stage_leaves_a_table_that_plays_on_under_the_other_direction(
-    tmp_path: Path, conduct: str, stage: str
+    conduct: str, stage: str
 ) -> None:
     async def story(house: House) -> None:
         await staked(house)
@@ -110,10 +62,7 @@ def test_power_cut_at_any_stage_leaves_a_table_that_plays_on_under_the_other_dir
             await house.settle_incident()
         played = house.state.coup.round
         if conduct == "croupier":
-            last = house.state.last_direction
-            if house.twin.truths[-1].clockwise is not (last == "clockwise"):
-                house.cable.spin()  # the croupier turns the rotor over before he says "faites vos jeux"
-                await house.let_pass(60)
+            await turn_over(house)
             await house.begin_round()
         await house.until(lambda: house.state.coup.round > played and house.state.coup.phase == "betting")
         opened = house.every("roulette.betting.opened")[-1]
@@ -124,12 +73,7 @@ def test_power_cut_at_any_stage_leaves_a_table_that_plays_on_under_the_other_dir
         assert house.every("roulette.round.closed")[-1]["staked"] >= 200
         assert sum(credit + stakes for credit, stakes in money(house)) == 2 * CREDIT + won(house)
 
-    play(tmp_path, story, conduct=conduct)
-
-
-def won(house: House) -> int:
-    """What the house lost to the players over all rounds, in cents."""
-    return sum(fact["returned"] + fact["won"] - fact["staked"] for fact in house.every("roulette.round.closed"))
+    play(story, conduct=conduct)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +81,7 @@ def won(house: House) -> int:
 )
 @pytest.mark.law("67-15")
 def test_power_cut_after_no_more_bets_pays_the_number_that_two_persons_read_in_the_wheel(
-    tmp_path: Path, conduct: str, stage: str
+    conduct: str, stage: str
 ) -> None:
     async def story(house: House) -> None:
         await staked(house)
@@ -157,13 +101,11 @@ def test_power_cut_after_no_more_bets_pays_the_number_that_two_persons_read_in_t
         assert (first["returned"], first["won"]) == (150 + 100, 35 * 150 + 100)
         assert (second["returned"], second["won"]) == (500, 500)
 
-    play(tmp_path, story, conduct=conduct, pockets=["5", "17"])
+    play(story, conduct=conduct, pockets=["5", "17"])
 
 
 @EVERY_STAGE
-def test_power_cut_at_any_stage_gives_every_repeated_request_the_answer_it_had(
-    tmp_path: Path, conduct: str, stage: str
-) -> None:
+def test_power_cut_at_any_stage_gives_every_repeated_request_the_answer_it_had(conduct: str, stage: str) -> None:
     async def story(house: House) -> None:
         one, two, answers = await staked(house)
         refused = await two.ask("stake", id="bad", round=2, stakes=[{"bet": "vert", "cents": 100}])
@@ -177,10 +119,10 @@ def test_power_cut_at_any_stage_gives_every_repeated_request_the_answer_it_had(
         assert sat["kind"] == "fr.table.player.sat.v1"
         assert money(house) == before
 
-    play(tmp_path, story, conduct=conduct)
+    play(story, conduct=conduct)
 
 
-def test_power_cut_of_a_request_that_was_never_certified_leaves_it_to_be_asked_again(tmp_path: Path) -> None:
+def test_power_cut_of_a_request_that_was_never_certified_leaves_it_to_be_asked_again() -> None:
     async def story(house: House) -> None:
         await house.open()
         post = await house.seat(1, CREDIT)
@@ -193,10 +135,10 @@ def test_power_cut_of_a_request_that_was_never_certified_leaves_it_to_be_asked_a
         assert answer["ok"]
         assert len(house.every("table.post.minimum.chosen")) == 1
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_power_cut_between_commit_and_answer_gives_the_answer_to_the_repeated_request(tmp_path: Path) -> None:
+def test_power_cut_between_commit_and_answer_gives_the_answer_to_the_repeated_request() -> None:
     async def story(house: House) -> None:
         await house.open()
         post = await house.seat(1, CREDIT)
@@ -209,10 +151,10 @@ def test_power_cut_between_commit_and_answer_gives_the_answer_to_the_repeated_re
         assert (paid["ok"], paid["data"]["cents"]) == (True, CREDIT)
         assert len(house.every("table.player.paid_out")) == 1
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_power_cut_again_and_again_in_one_round_voids_it_once(tmp_path: Path) -> None:
+def test_power_cut_again_and_again_in_one_round_voids_it_once() -> None:
     async def story(house: House) -> None:
         await staked(house)
         for _ in range(5):
@@ -221,10 +163,10 @@ def test_power_cut_again_and_again_in_one_round_voids_it_once(tmp_path: Path) ->
         assert len(house.every("table.post.recredited")) == 2
         assert money(house) == [(CREDIT, 0), (CREDIT, 0)]
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_power_cut_during_an_absence_gives_it_its_whole_limit_again(tmp_path: Path) -> None:
+def test_power_cut_during_an_absence_gives_it_its_whole_limit_again() -> None:
     async def story(house: House) -> None:
         await house.open()
         post = await house.seat(1, CREDIT)
@@ -239,10 +181,10 @@ def test_power_cut_during_an_absence_gives_it_its_whole_limit_again(tmp_path: Pa
         assert suspended["ok"]
         assert house.every("table.stake.consigned")[0]["cents"] == CREDIT
 
-    play(tmp_path, story)
+    play(story)
 
 
-def test_power_cut_forgets_who_stood_at_the_table_and_the_keys_tell_again(tmp_path: Path) -> None:
+def test_power_cut_forgets_who_stood_at_the_table_and_the_keys_tell_again() -> None:
     async def story(house: House) -> None:
         await house.open()
         house.inputs.turn("director", on=True)
@@ -252,4 +194,4 @@ def test_power_cut_forgets_who_stood_at_the_table_and_the_keys_tell_again(tmp_pa
         switched = [(fact["key"], fact["on"]) for fact in house.every("table.key.switched")]
         assert sorted(switched[2:]) == [("croupier", True), ("director", True)]
 
-    play(tmp_path, story, conduct="croupier")
+    play(story, conduct="croupier")

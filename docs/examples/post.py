@@ -1,0 +1,102 @@
+"""A stranger's post in plain paho-mqtt: sits, waits for credit, stakes, is refused when late, is paid, and leaves.
+
+    python docs/examples/post.py HOST PORT TABLE POST [COUPS]
+
+TABLE is the root of the table's topics, for example casino/v1/casino.example/table/t07. This file knows nothing but
+docs/post-protocol.md. On a casino's broker a post shows its own certificate: call ``client.tls_set(ca, cert, key)``.
+"""
+
+import json
+import queue
+import sys
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import paho.mqtt.client as mqtt
+
+PATIENCE_S = 5.0
+"""An answer that has not come by then may be lost: the same request is sent again."""
+
+Told = dict[str, Any]
+
+
+class Post:
+    """One post: asks and waits. ``board`` is the public board as it was last shown."""
+
+    def __init__(self, host: str, port: int, table: str, number: int) -> None:
+        self.board: Told = {}
+        self._in, self._out, self._display = (
+            f"{table}/post/{number}/in",
+            f"{table}/post/{number}/out",
+            f"{table}/up/display",
+        )
+        self._heard: queue.Queue[tuple[str, Told]] = queue.Queue()
+        self._client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, f"stranger-{number}", protocol=mqtt.MQTTv5)
+        self._client.on_connect = lambda client, *_: client.subscribe([(self._out, 1), (self._display, 1)])
+        self._client.on_message = lambda _client, _data, m: self._heard.put((m.topic, json.loads(m.payload)))
+        self._client.connect(host, port, clean_start=True)
+        self._client.loop_start()
+
+    def ask(self, do: str, **fields: Any) -> Told:
+        """Send a request until it is answered. It acts once, however often it is sent: its ``id`` stays the same."""
+        request = {"id": uuid.uuid4().hex, "do": do, **fields}
+        answer = None
+        while answer is None:
+            self._client.publish(self._in, json.dumps(request), qos=1)
+            answer = self.wait(lambda told: told.get("id") == request["id"], PATIENCE_S)
+        return answer
+
+    def wait(self, wanted: Callable[[Told], bool], seconds: float | None = None) -> Told | None:
+        """The next message that is wanted, or None when none came in time."""
+        while True:
+            try:
+                topic, told = self._heard.get(timeout=seconds)
+            except queue.Empty:
+                return None
+            print("board" if topic == self._display else "post ", json.dumps(told, ensure_ascii=False), flush=True)
+            if topic == self._display:
+                self.board = told
+            if wanted(told):
+                return told
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._client.disconnect()
+        self._client.loop_stop()
+
+
+def bets_open(told: Told) -> bool:
+    """Whether this is a board that says "faites vos jeux"."""
+    return told.get("phase") == "betting"
+
+
+def play_round(post: Post) -> None:
+    """Stake on red while bets are open, try again when they are closed, and wait for the result."""
+    if not bets_open(post.board):
+        post.wait(bets_open)
+    number, cents = post.board["round"], post.board["minimum_cents"] * 2
+    stake = {"round": number, "stakes": [{"bet": "rouge", "cents": cents}]}
+    staked = post.ask("stake", **stake)
+    if bets_open(post.board):
+        post.wait(lambda told: "phase" in told and not bets_open(told))
+    post.ask("stake", **stake)  # refused, with E-STAKE-LATE: "rien ne va plus" was certified before it
+    if staked["ok"]:  # the result comes by itself; a void round gives the stake back
+        post.wait(lambda told: told.get("kind") in ("fr.table.post.settled.v1", "fr.table.post.recredited.v1"))
+
+
+def main(host: str, port: int, table: str, number: int, coups: int) -> None:
+    """One visit to the table."""
+    post = Post(host, port, table, number)
+    if not post.ask("hello")["data"]["seated"]:
+        post.ask("sit", player=f"card-{uuid.uuid4().hex[:8]}")
+    while not post.ask("hello")["data"]["credit"]:  # the cashier loads the post
+        post.wait(lambda told: told.get("kind") == "fr.table.credit.added.v1", PATIENCE_S)
+    for _ in range(coups):
+        play_round(post)
+    post.ask("payout")
+    post.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]) if len(sys.argv) > 5 else 3)
