@@ -22,8 +22,9 @@ from bench.stage import BUILD
 from controller.certify.keys import load_key
 
 POSTS = 100
-LOAD_S = 5.0
+MESSAGES = 8_000
 LOADS = 3
+"""Loads of so many messages, one after the other, in one round: some 250 of each post, where a player makes dozens."""
 
 MEMORY_BOUND_MB = 80
 IDLE_BOUND = 0.01
@@ -47,9 +48,8 @@ def _loaded() -> tuple[list[Answered], float, float]:
 
 def _put_load(table: Cabinet, run: str) -> Answered:
     ours, theirs = multiprocessing.Pipe()
-    load = Load(
-        port=table.stage.config.mqtt.port, root=table.topics.root, posts=POSTS, round=1, run=run, seconds=LOAD_S
-    )
+    port, root = table.stage.config.mqtt.port, table.topics.root
+    load = Load(port=port, root=root, posts=POSTS, round=1, run=run, messages=MESSAGES)
     generator = multiprocessing.get_context("spawn").Process(target=generate, args=(load, theirs))
     generator.start()
     answered: Answered = ours.recv()

@@ -1,6 +1,6 @@
 """Certified stakes a second, from the inbox to the commit: ten stakes in each message, all messages waiting.
 
-    python -m bench stakes
+python -m bench stakes
 """
 
 import asyncio

@@ -37,7 +37,7 @@ class Load:
     posts: int
     round: int
     run: str
-    seconds: float
+    messages: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +76,13 @@ class Client:
         """Requests without an answer."""
         return len(self._sent_s)
 
-    def fill_window(self) -> None:
-        """Ask until the window is full."""
-        while len(self._sent_s) < WINDOW:
+    def fill_window(self, most: int) -> int:
+        """Ask until the window is full, or ``most`` was asked; returns how much was."""
+        asked = max(0, min(WINDOW - len(self._sent_s), most))
+        for _ in range(asked):
             self._ask(self._posts[self._turn % len(self._posts)])
             self._turn += 1
+        return asked
 
     def _ask(self, post: int) -> None:
         self._made[post] += 1
@@ -147,12 +149,10 @@ def generate(load: Load, report: Connection) -> None:
     clients = [Client(load, number) for number in range(CONNECTIONS)]
     while not all(client.subscribed for client in clients):
         _pump(clients)
-    began_s = time.perf_counter()
-    while time.perf_counter() - began_s < load.seconds:
+    began_s, left = time.perf_counter(), load.messages
+    while left or any(client.waiting for client in clients):
         for client in clients:
-            client.fill_window()
-        _pump(clients)
-    while any(client.waiting for client in clients):
+            left -= client.fill_window(left)
         _pump(clients)
     took_s = time.perf_counter() - began_s
     latencies_ms = sorted(latency for client in clients for latency in client.latencies_ms)

@@ -9,11 +9,13 @@ docs/post-protocol.md. On a casino's broker a post shows its own certificate: ca
 import json
 import queue
 import sys
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 import paho.mqtt.client as mqtt
+from paho.mqtt.enums import CallbackAPIVersion
 
 PATIENCE_S = 5.0
 """An answer that has not come by then may be lost: the same request is sent again."""
@@ -32,7 +34,7 @@ class Post:
             f"{table}/up/display",
         )
         self._heard: queue.Queue[tuple[str, Told]] = queue.Queue()
-        self._client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, f"stranger-{number}", protocol=mqtt.MQTTv5)
+        self._client = mqtt.Client(CallbackAPIVersion.VERSION2, f"stranger-{number}", protocol=mqtt.MQTTv5)
         self._client.on_connect = lambda client, *_: client.subscribe([(self._out, 1), (self._display, 1)])
         self._client.on_message = lambda _client, _data, m: self._heard.put((m.topic, json.loads(m.payload)))
         self._client.connect(host, port, clean_start=True)
@@ -47,18 +49,25 @@ class Post:
             answer = self.wait(lambda told: told.get("id") == request["id"], PATIENCE_S)
         return answer
 
-    def wait(self, wanted: Callable[[Told], bool], seconds: float | None = None) -> Told | None:
-        """The next message that is wanted, or None when none came in time."""
-        while True:
+    def wait(self, wanted: Callable[[Told], bool], seconds: float) -> Told | None:
+        """The next message that is wanted, or None when none came in time. The board is kept, whatever was wanted."""
+        deadline_s = time.monotonic() + seconds
+        while (left_s := deadline_s - time.monotonic()) > 0:
             try:
-                topic, told = self._heard.get(timeout=seconds)
+                topic, told = self._heard.get(timeout=left_s)
             except queue.Empty:
-                return None
+                break
             print("board" if topic == self._display else "post ", json.dumps(told, ensure_ascii=False), flush=True)
             if topic == self._display:
                 self.board = told
             if wanted(told):
                 return told
+        return None
+
+    def until(self, shown: Callable[[Told], bool]) -> None:
+        """Wait until the board shows something."""
+        while not (self.board and shown(self.board)):
+            self.wait(lambda told: "phase" in told, PATIENCE_S)
 
     def close(self) -> None:
         """Disconnect."""
@@ -66,23 +75,15 @@ class Post:
         self._client.loop_stop()
 
 
-def bets_open(told: Told) -> bool:
-    """Whether this is a board that says "faites vos jeux"."""
-    return told.get("phase") == "betting"
-
-
 def play_round(post: Post) -> None:
-    """Stake on red while bets are open, try again when they are closed, and wait for the result."""
-    if not bets_open(post.board):
-        post.wait(bets_open)
+    """Stake on red while bets are open, try once more when they are closed, and wait for the end of the round."""
+    post.until(lambda board: board["phase"] == "betting")
     number, cents = post.board["round"], post.board["minimum_cents"] * 2
     stake = {"round": number, "stakes": [{"bet": "rouge", "cents": cents}]}
-    staked = post.ask("stake", **stake)
-    if bets_open(post.board):
-        post.wait(lambda told: "phase" in told and not bets_open(told))
-    post.ask("stake", **stake)  # refused, with E-STAKE-LATE: "rien ne va plus" was certified before it
-    if staked["ok"]:  # the result comes by itself; a void round gives the stake back
-        post.wait(lambda told: told.get("kind") in ("fr.table.post.settled.v1", "fr.table.post.recredited.v1"))
+    post.ask("stake", **stake)
+    post.until(lambda board: board["round"] != number or board["phase"] != "betting")
+    post.ask("stake", **stake)  # refused with E-STAKE-LATE: "rien ne va plus" was certified before it came
+    post.until(lambda board: board["round"] != number or board["phase"] in ("idle", "halted"))
 
 
 def main(host: str, port: int, table: str, number: int, coups: int) -> None:
@@ -91,7 +92,7 @@ def main(host: str, port: int, table: str, number: int, coups: int) -> None:
     if not post.ask("hello")["data"]["seated"]:
         post.ask("sit", player=f"card-{uuid.uuid4().hex[:8]}")
     while not post.ask("hello")["data"]["credit"]:  # the cashier loads the post
-        post.wait(lambda told: told.get("kind") == "fr.table.credit.added.v1", PATIENCE_S)
+        post.wait(lambda told: told.get("kind") == "fr.table.credit.added.v1", PATIENCE_S)  # it comes by itself
     for _ in range(coups):
         play_round(post)
     post.ask("payout")
