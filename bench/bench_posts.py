@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from controller import codec
 from controller.certify.leaf import FIRST_PREVIOUS, Record, Stamp, build_leaf
-from controller.delivery.posts import PostsGateway
+from controller.delivery.posts import MESSAGES_PER_S, PostsGateway
 from controller.delivery.wire import certified_reply, decode_post_message
 from controller.entropy import KernelEntropy
 from controller.inbox import Inbox, Outcome
-from drivers.clock import SystemClock
+from drivers.clock import ManualClock
 from games.money import Cents
 from games.posts import StakesPlaced
 from games.signals import PlaceStakes, Stake
@@ -51,13 +51,13 @@ def leaf_of(stakes: int) -> bytes:
 
 def receiver(payload: bytes, leaf: bytes) -> Callable[[], object]:
     """Everything that the gateway does for one message: in, to the inbox, and the answer out."""
-    inbox = Inbox()
+    inbox, clock = Inbox(), ManualClock()
     made = 0
     gateway = PostsGateway(
         posts=12,
         pockets=[str(number) for number in range(37)],
         inbox=inbox,
-        clock=SystemClock(),
+        clock=clock,
         entropy=KernelEntropy(),
         digest_player=str,
         recall=lambda index: leaf,
@@ -69,6 +69,7 @@ def receiver(payload: bytes, leaf: bytes) -> Callable[[], object]:
     def work() -> None:
         nonlocal made
         made += 1
+        clock.advance_us(1_000_000 // MESSAGES_PER_S)  # the fastest that a post may go on for ever
         request = f"p12-{made:06}"
         gateway.receive(12, payload.replace(b"p12-000123", request.encode()))
         letter = inbox.take()

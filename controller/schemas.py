@@ -153,17 +153,10 @@ class HelloRequest(Wire):
     do: Literal["hello"]
 
 
-CertifiedRequest: TypeAlias = (
-    SitRequest
-    | StakeRequest
-    | AnnounceRequest
-    | RandomRequest
-    | TakeBackRequest
-    | MinimumRequest
-    | PayoutRequest
-    | AwayRequest
-    | BackRequest
-)
+RoundRequest: TypeAlias = StakeRequest | AnnounceRequest | RandomRequest | TakeBackRequest
+"""What names the round that it is meant for, and is refused in any other."""
+
+CertifiedRequest: TypeAlias = RoundRequest | SitRequest | MinimumRequest | PayoutRequest | AwayRequest | BackRequest
 """What is decided by the table and answered once it is certified."""
 
 PostMessage: TypeAlias = Annotated[CertifiedRequest | HelloRequest, Field(discriminator="do")]
@@ -187,7 +180,7 @@ class Challenge(Wire):
     """A nonce of this table and this boot, good for one order within ``expires_s`` seconds."""
 
     id: Identifier
-    nonce: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+    nonce: Annotated[str, Field(pattern="^[0-9a-f]{48}$")]
     boot: str
     origin: str
     expires_s: Number

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from controller.certify.bound import BoundEntries
 from controller.certify.checkpoint import Checkpoint, parse_checkpoint, snapshot_text
 from controller.certify.faults import JournalFault, NoteFault
 from controller.certify.keys import sync_folder
@@ -38,10 +39,10 @@ from controller.certify.storage import (
     lock,
     make_durable,
     refuse_volatile,
-    stream_leaves,
 )
 from controller.certify.tiles import TILE_WIDTH, Tile, stored_subtree
 from controller.certify.tree import EMPTY_ROOT
+from controller.certify.trust import check_snapshot
 from drivers.clock import Clock
 
 KEPT_EVERY_MS = 1_000
@@ -120,7 +121,9 @@ class Journal:
         *,
         allow_volatile: bool = False,
     ) -> Self:
-        """Open an existing journal for writing, after its end was verified (see ``recovery``).
+        """Open an existing journal for writing, after what it goes on from was verified (see ``recovery``).
+
+        No other journal in the same folder can be open for writing meanwhile: each table has a folder of its own.
 
         ``boot`` is this start's random identifier, 16 hexadecimal digits; ``quality`` tells how good the wall clock is
         now. ``allow_volatile`` permits file systems that lose commits, for simulation. Raises JournalFault.
@@ -225,15 +228,28 @@ class Journal:
         raise IndexError(f"{self._path} has no entry {index}")
 
     def leaves(self, start: int, stop: int) -> Iterator[bytes]:
-        """The entries start to stop - 1, as far as there are any, read a batch at a time. Raises JournalFault."""
-        return stream_leaves(self._connection, self._path, start, stop)
+        """The entries start to stop - 1, as far as there are any, a block at a time, each bound to the signed root.
+
+        Raises JournalFault: E-JOURNAL-ALTERED before anything of an altered block is given, -INCOMPLETE, and others.
+        """
+        start, stop = max(start, 0), min(stop, self.size)
+        bound = BoundEntries(self._connection, self._edge)
+        for n in range(start // TILE_WIDTH, -(-stop // TILE_WIDTH)):
+            first = n * TILE_WIDTH
+            with faults_of(self._path):
+                leaves, _ = bound.block(n)
+            yield from leaves[max(start - first, 0) : stop - first]
 
     def latest_snapshot(self) -> tuple[int, bytes] | None:
-        """The newest snapshot and the number of entries that it includes. Raises JournalFault."""
-        query = "SELECT size, body FROM snapshot ORDER BY size DESC LIMIT 1"
+        """The newest snapshot, which the key signed, and the number of entries it includes. Raises JournalFault."""
+        query = "SELECT size, body, note FROM snapshot ORDER BY size DESC LIMIT 1"
         with faults_of(self._path):
             row = self._connection.execute(query).fetchone()
-        return None if row is None else (row[0], row[1])
+        if row is None:
+            return None
+        size, body, note = row
+        check_snapshot(size, body, note, self._signer.verifier)
+        return size, body
 
     def cursor(self, name: str) -> int:
         """How far the reader ``name`` has come: the number of entries it has dealt with. Raises JournalFault."""

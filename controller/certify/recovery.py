@@ -1,10 +1,17 @@
-"""The verification at start-up: does the file still end as the key last signed it?
+"""The verification at start-up: is everything that the table is about to go on from what the key signed?
 
-The time it takes does not grow with the journal. Read are the last checkpoint, the entries that no full tile holds (at
-most 255), at most 255 tile roots per level, and the last snapshot. From these follows the root that the checkpoint must
-name: an altered end, a missing entry, another key or a shortened file show at once. An altered entry further back is
-beside this path; it shows in the full verification (``verify``), which is meant to run daily, and which is asked here
-too when something is wrong, to say what and where.
+                        snapshot                      last full tile       end
+    ├──────── … ────────────┼──────────────┬──────────────┬───────────────────┤
+         not read        └──────── each entry, bound to the signed root ──────┘
+
+Read are the last checkpoint, the entries that no full tile holds (at most 255), and at most 255 tile roots per level:
+from these follows the root that the checkpoint must name. Then the last snapshot, which the key signed, and every entry
+that it does not include (``bound``). The table takes a snapshot every few hundred entries, so the time does not grow
+with the journal; without one the start reads everything, which is slower and as safe.
+
+An altered entry before the snapshot is beside this path, and nothing is folded from it. It shows in the full
+verification (``verify``), which is meant to run daily, and which is asked here too when something is wrong and it is
+not plain where.
 
 Nothing is ever repaired in place: the file is evidence.
 """
@@ -15,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from controller.certify.bound import BoundEntries
 from controller.certify.faults import JournalFault
 from controller.certify.leaf import FIRST_PREVIOUS, LEAF_PATTERN, leaf_hash
 from controller.certify.note import Verifier
@@ -33,7 +41,7 @@ class Recovered:
 
 
 def recover(connection: sqlite3.Connection, path: Path, verifier: Verifier) -> Recovered:
-    """Check the end of the journal and return where it goes on.
+    """Check what the table goes on from, and return where the journal goes on.
 
     Raises sqlite3.Error, and JournalFault: E-JOURNAL-ALTERED, -ROLLED-BACK, -FORKED, -UNSIGNED, -KEY, -INCOMPLETE.
     """
@@ -42,11 +50,29 @@ def recover(connection: sqlite3.Connection, path: Path, verifier: Verifier) -> R
     tail = entries(connection, checkpoint.size - checkpoint.size % TILE_WIDTH, checkpoint.size)
     hashes = [leaf_hash(leaf) for leaf in tail]
     edge = restore_edge(connection, checkpoint.size, hashes)
-    previous = _entry_before(connection, checkpoint.size - len(tail))
-    if edge.root() != checkpoint.root or not _is_chained(tail, hashes, previous):
+    if edge.root() != checkpoint.root:
         raise _located(path, verifier)
-    _check_last_snapshot(connection, verifier)
-    return Recovered(edge, hashes[-1] if hashes else previous, note)
+    start = _last_snapshot(connection, verifier)
+    try:
+        previous = _last_hash(connection, edge, start)
+    except JournalFault as fault:
+        if fault.code != "E-JOURNAL-ALTERED" or fault.index is not None:
+            raise
+        raise _located(path, verifier) from fault
+    return Recovered(edge, previous, note)
+
+
+def _last_hash(connection: sqlite3.Connection, edge: Edge, start: int) -> bytes:
+    """The hash of the last entry, after the blocks from that of entry ``start`` on were checked, one at the least."""
+    first = max(0, min(start, edge.size - 1)) // TILE_WIDTH
+    previous = _entry_before(connection, first * TILE_WIDTH)
+    bound = BoundEntries(connection, edge)
+    for n in range(first, -(-edge.size // TILE_WIDTH)):
+        leaves, hashes = bound.block(n)
+        if not _is_chained(leaves, hashes, previous):
+            raise JournalFault("E-JOURNAL-ALTERED", f"the chain is broken at entry {n * TILE_WIDTH} or after it")
+        previous = hashes[-1]
+    return previous
 
 
 def _entry_before(connection: sqlite3.Connection, index: int) -> bytes:
@@ -70,8 +96,11 @@ def _located(path: Path, verifier: Verifier) -> JournalFault:
     return JournalFault(code, verdict.problem or "the entries do not lead to the signed root", verdict.index)
 
 
-def _check_last_snapshot(connection: sqlite3.Connection, verifier: Verifier) -> None:
+def _last_snapshot(connection: sqlite3.Connection, verifier: Verifier) -> int:
+    """The entries that the last snapshot includes, after its signature was checked; none without one."""
     row = connection.execute("SELECT size, body, note FROM snapshot ORDER BY size DESC LIMIT 1").fetchone()
-    if row is not None:
-        size, body, note = row
-        check_snapshot(size, body, note, verifier)
+    if row is None:
+        return 0
+    size, body, note = row
+    check_snapshot(size, body, note, verifier)
+    return int(size)

@@ -3,8 +3,9 @@
 - Write-ahead log with ``synchronous=FULL``: a commit returns after fdatasync, and survives a power cut (with NORMAL
   most simulated cuts lost certified entries). Each setting is read back: some builds and file systems ignore it.
 - No memory map: a stray write to a map would reach the file.
-- Exactly one connection writes, behind a lock file. That is another file on purpose: POSIX drops a process's locks on
-  a file as soon as the process closes any descriptor of it, so SQLite's own file must never be opened beside it.
+- Exactly one connection writes. Its lock is on the folder: a lock file could be removed while a daemon runs, and the
+  next one would make itself another. Nor may it be on SQLite's own file: POSIX drops a process's locks on a file as
+  soon as the process closes any descriptor of it. So each table keeps its journal in a folder of its own.
 - Memory, overlay and network file systems are refused: they lose commits, or cannot share the write-ahead log.
 
 The triggers of ``log`` guard against accidents, not against attackers; these meet the hashes and the signatures.
@@ -29,6 +30,9 @@ VERSION = 1
 BUSY_TIMEOUT_S = 2
 WAL_PAGES = 1_000
 """Pages of write-ahead log after which a commit also moves them to the main file."""
+
+NEEDED_BYTES = 1 << 20
+"""With less than this free, the disk is full: opening makes the write-ahead log and its index (32 KiB) anew."""
 
 BATCH_ENTRIES = 512
 """Entries that are read at a time."""
@@ -69,6 +73,8 @@ def faults_of(path: Path) -> Iterator[None]:
         primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
             raise JournalFault("E-JOURNAL-BUSY", f"another program holds {path}") from error
+        if primary == sqlite3.SQLITE_FULL or (primary in _UNREADABLE and _is_full(path)):
+            raise JournalFault("E-JOURNAL-WRITE", f"the disk of {path} is full: {error}") from error
         if primary == sqlite3.SQLITE_NOTADB:
             raise JournalFault("E-JOURNAL-FOREIGN", f"{path} is not a journal: {error}") from error
         if primary in _UNREADABLE:
@@ -76,21 +82,27 @@ def faults_of(path: Path) -> Iterator[None]:
         raise JournalFault("E-JOURNAL-DAMAGED", f"{path} is damaged: {error}") from error
 
 
+def _is_full(path: Path) -> bool:
+    """Whether the file system of ``path`` has no room left: for data, or for another file (if it counts files)."""
+    space = os.statvfs(path.parent)
+    return space.f_bavail * space.f_frsize < NEEDED_BYTES or (space.f_files > 0 and space.f_favail == 0)
+
+
 def lock(path: Path) -> int:
-    """Take the writer's lock of the journal ``path``; close the descriptor to release it.
+    """Take the writer's lock: that of the folder in which the journal ``path`` really is. Close it to release it.
 
     Raises JournalFault: E-JOURNAL-BUSY when another daemon has it, E-JOURNAL-UNREADABLE.
     """
-    name = path.with_name(f"{path.name}.lock")
+    folder = path.resolve().parent
     try:
-        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise JournalFault("E-JOURNAL-UNREADABLE", f"{name} cannot be opened: {error.strerror}") from error
+        raise JournalFault("E-JOURNAL-UNREADABLE", f"{folder} cannot be opened: {error.strerror}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
-        raise JournalFault("E-JOURNAL-BUSY", f"another daemon writes {path}") from error
+        raise JournalFault("E-JOURNAL-BUSY", f"another daemon writes {path}, or another journal in {folder}") from error
     return descriptor
 
 

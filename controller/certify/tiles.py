@@ -97,6 +97,14 @@ class Edge:
             self._levels[at] = _Level(level.n + 1, Frontier(), bytearray())
             self._append(at + 1, tile.root, full)
 
+    def node(self, level: int, n: int) -> bytes | None:
+        """Hash ``n`` of a level (of level 0: of entry ``n``), when no full tile of that level holds it yet."""
+        if level >= len(self._levels):
+            return None
+        begin = (n - self._levels[level].n * TILE_WIDTH) * HASH_BYTES
+        held = self._levels[level].hashes
+        return bytes(held[begin : begin + HASH_BYTES]) if 0 <= begin < len(held) else None
+
     def root(self) -> bytes:
         """The root over all entries."""
         return fold([node for level in reversed(self._levels) for node in level.frontier.nodes])

@@ -1,7 +1,7 @@
 """Signed orders: a person acts on this table, now, once.
 
     person                                table
-      │ {"ask":"challenge","id":…} ───────► │ a nonce: random, of this boot, for CHALLENGE_LIFE_S
+      │ {"ask":"challenge","id":…} ───────► │ a nonce: of this boot, good for CHALLENGE_LIFE_S
       │ ◄─────── nonce, boot, origin, … ─── │
       │ signs, on his own device:           │
       │   table-controller/order/v1         │
@@ -14,14 +14,28 @@
       │   — casino.example/personne/<badge> │
       │ ──────────────────────────────────► │ order ──► inbox ──► certified ──► answer
 
-A replayed order finds its nonce used; a late one, its nonce expired; one sent to another table, or after a restart,
-another origin or boot; an altered one, a false signature. Nothing is kept for it but the nonces that are out, and they
-are bounded. The signed note goes with the order, so that anyone can check years later who asked for what.
+A late order finds its nonce expired; one sent to another table, or after a restart, another origin or boot; an altered
+one, a false signature. The signed note goes with the order, so that anyone can check years later who asked for what.
+
+**A challenge costs nothing.** The nonce says when it was given and proves that this run gave it:
+
+    8 bytes       4 bytes   12 bytes
+    µs of boot  │ number  │ HMAC-SHA256 of both, cut; its key was drawn at the start and never leaves the memory
+
+so nothing is kept for it, and nobody can shut out the staff by asking for many.
+
+**Once.** What is kept is each nonce that an order used, with that order's digest and the entry that decided it. The
+same note again is a repeat, and gets the same answer from the same entry; while it is in flight it is absorbed, and
+answered when it commits. Another note with that nonce is refused. All this is kept for CHALLENGE_LIFE_S after the use,
+hence longer than the nonce is good. A person who is told E-ORDER-NONCE cannot know whether the order was carried out,
+and is told to look before he signs again: a credit must not be given twice.
 
 A signature that is not good uses up nothing: somebody who sees a nonce go by cannot spoil it. A nonce is used by the
 order that the inbox took.
 """
 
+import hashlib
+import hmac
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -73,19 +87,19 @@ from games.signals import (
 ORDER_MESSAGE_BOUND = 2_048
 """Bytes of a command. Escaped in a leaf as evidence it stays far under the leaf's own bound."""
 
-CHALLENGES_BOUND = 256
-"""Challenges that are out, used or not. One more is refused with E-ORDER-CHALLENGES until the oldest expires."""
-
 CHALLENGE_LIFE_S = 120
 """How long a person has to read, sign and send."""
 
 HEADER = "table-controller/order/v1"
 
 _TEXT = re.compile(
-    rf"{re.escape(HEADER)}\n(?P<origin>[^\n]+)\nboot (?P<boot>[^\n]+)\nnonce (?P<nonce>[0-9a-f]{{32}})\n"
+    rf"{re.escape(HEADER)}\n(?P<origin>[^\n]+)\nboot (?P<boot>[^\n]+)\nnonce (?P<nonce>[0-9a-f]{{48}})\n"
     r"do (?P<verb>[a-z.-]+)\nargs (?P<arguments>\{[^\n]*\})\n"
 )
-_NONCE_BYTES = 16
+_INSTANT_BYTES = 8
+_NUMBER_BYTES = 4
+_PROOF_BYTES = 12
+_KEY_BYTES = 32
 _CHALLENGE_REQUEST = TypeAdapter(ChallengeRequest)
 
 _DIRECTOR = frozenset({Role.DIRECTOR})
@@ -143,12 +157,41 @@ class EnrolledPerson:
         object.__setattr__(self, "verifier", verifier)
 
 
-@dataclass(slots=True)
-class _Issued:
-    """A challenge that is out."""
+class _Nonces:
+    """Gives nonces that need not be remembered: each carries its instant, and the proof that this run gave it."""
 
-    expires_us: int
-    used: bool = False
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._given = 0
+
+    def give(self, now_us: int) -> str:
+        """A nonce that was never given before."""
+        self._given += 1
+        number = self._given % 2 ** (8 * _NUMBER_BYTES)
+        said = now_us.to_bytes(_INSTANT_BYTES, "big") + number.to_bytes(_NUMBER_BYTES, "big")
+        return (said + self._proof(said)).hex()
+
+    def good(self, nonce: str, now_us: int) -> bool:
+        """Whether this run gave ``nonce`` less than CHALLENGE_LIFE_S ago."""
+        given = bytes.fromhex(nonce)
+        said, proof = given[:-_PROOF_BYTES], given[-_PROOF_BYTES:]
+        if not hmac.compare_digest(proof, self._proof(said)):
+            return False
+        return now_us < int.from_bytes(said[:_INSTANT_BYTES], "big") + CHALLENGE_LIFE_S * 1_000_000
+
+    def _proof(self, said: bytes) -> bytes:
+        return hmac.digest(self._key, said, "sha256")[:_PROOF_BYTES]
+
+
+@dataclass(slots=True)
+class _Use:
+    """An order that used its nonce. ``decided`` is false while it is in flight; ``index`` is the entry, if one is."""
+
+    note_sha256: bytes
+    forgotten_us: int
+    correlation: bytes | None
+    decided: bool = False
+    index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,18 +247,21 @@ class OrderDesk:
         self._boot = boot
         self._rules_sha256 = rules_sha256
         self._clock = clock
-        self._entropy = entropy
+        self._nonces = _Nonces(bytes.fromhex(entropy.hex(_KEY_BYTES)))
         self._persons = persons
         self._inbox = inbox
         self._recall = recall
         self._next_seance = next_seance
         self._send_reply = send_reply
-        self._issued: dict[str, _Issued] = {}
+        self._used: dict[str, _Use] = {}
         self.counts: Counter[str] = Counter()
-        """How many commands were ``challenged``, ``taken``, or rejected, by code. Since the start; for the status."""
+        """How many commands were ``challenged``, ``taken``, ``repeated``, or rejected, by code; for the status."""
 
     def receive(self, payload: bytes, correlation: bytes | None = None) -> None:
-        """A command came. Whatever the bytes, it is answered and counted, and nothing is raised."""
+        """A command came. Whatever the bytes, it is answered and counted, and nothing is raised.
+
+        A repeat of an order in flight gets its answer, once, when that order is certified.
+        """
         about: dict[str, str] = {}
         try:
             if len(payload) > ORDER_MESSAGE_BOUND:
@@ -235,25 +281,36 @@ class OrderDesk:
             asked = decode(_CHALLENGE_REQUEST, payload)
         except WireError as error:
             raise _malformed(error.french, error.english) from None
-        self._forget_expired()
-        if len(self._issued) >= CHALLENGES_BOUND:
-            raise _refused("E-ORDER-CHALLENGES")
-        nonce = self._entropy.hex(_NONCE_BYTES)
-        self._issued[nonce] = _Issued(self._clock.mono_us() + CHALLENGE_LIFE_S * 1_000_000)
+        nonce = self._nonces.give(self._clock.mono_us())
         self.counts["challenged"] += 1
         answer = Challenge(id=asked.id, nonce=nonce, boot=self._boot, origin=self._origin, expires_s=CHALLENGE_LIFE_S)
         self._send_reply(answer.model_dump_json().encode(), correlation)
 
     def _take(self, payload: bytes, correlation: bytes | None, about: dict[str, str]) -> None:
         signed = self._open(payload, about)
-        issued = self._challenge_of(signed)
-        order = self._order(signed)
+        if signed.origin != self._origin:
+            raise _refused("E-ORDER-TABLE")
+        now_us, note_sha256 = self._clock.mono_us(), hashlib.sha256(payload).digest()
+        self._forget(now_us)
+        if (use := self._used.get(signed.nonce)) is not None and use.note_sha256 == note_sha256:
+            self._repeat(signed.nonce, use, correlation)
+            return
+        if use is not None or signed.boot != self._boot or not self._nonces.good(signed.nonce, now_us):
+            raise _refused("E-ORDER-NONCE")
+        use = _Use(note_sha256, now_us + CHALLENGE_LIFE_S * 1_000_000, correlation)
         try:
-            self._inbox.put(order, partial(self._answer, signed, correlation))
+            self._inbox.put(self._order(signed), partial(self._decided, signed, use))
         except InboxFullError:
             raise _refused("E-INBOX-FULL") from None
-        issued.used = True
+        self._used[signed.nonce] = use
         self.counts["taken"] += 1
+
+    def _repeat(self, nonce: str, use: _Use, correlation: bytes | None) -> None:
+        """The same note came again: it gets the answer that it had, or will have. The last who asked is told."""
+        self.counts["repeated"] += 1
+        use.correlation = correlation
+        if use.decided:
+            self._answer(nonce, use)
 
     def _open(self, payload: bytes, about: dict[str, str]) -> _Signed:
         """The order in the note, if one enrolled person signed it."""
@@ -277,16 +334,6 @@ class OrderDesk:
             raise _malformed("Le texte signé n'est pas un ordre.", "The signed text is not an order.")
         return _Signed(person=person, note=text, **found.groupdict())
 
-    def _challenge_of(self, signed: _Signed) -> _Issued:
-        """The unused challenge that the order answers."""
-        if signed.origin != self._origin:
-            raise _refused("E-ORDER-TABLE")
-        self._forget_expired()
-        issued = self._issued.get(signed.nonce)
-        if signed.boot != self._boot or issued is None or issued.used:
-            raise _refused("E-ORDER-NONCE")
-        return issued
-
     def _order(self, signed: _Signed) -> Order:
         """The input that the order asks for, if its signer may."""
         verb = VERBS.get(signed.verb)
@@ -307,23 +354,31 @@ class OrderDesk:
         person = Person(badge=signed.person.badge, role=signed.person.role)
         return verb.order(at_us=self._clock.mono_us(), by=person, evidence=signed.note, **arguments)
 
-    def _answer(self, signed: _Signed, correlation: bytes | None, outcome: Outcome) -> None:
-        """Answer with the last fact that names the signer; an opening, for one, is several facts and ends with it."""
-        about = {"nonce": signed.nonce}
-        if not outcome.facts:
-            self.counts["E-ORDER-NO-EFFECT"] += 1
-            self._send_reply(_refused("E-ORDER-NO-EFFECT").reply(about), correlation)
-            return
-        signer = Person(badge=signed.person.badge, role=signed.person.role)
-        named = [at for at, fact in enumerate(outcome.facts) if getattr(fact, "by", None) == signer]
-        leaf = self._recall(outcome.first_index + (named[-1] if named else 0))
-        self._send_reply(certified_reply(about, leaf), correlation)
+    def _decided(self, signed: _Signed, use: _Use, outcome: Outcome) -> None:
+        """The entry to show is the last that names the signer; an opening, for one, is several facts and ends with it.
 
-    def _forget_expired(self) -> None:
-        """Challenges live equally long, so the oldest expires first."""
-        now_us = self._clock.mono_us()
-        while self._issued and next(iter(self._issued.values())).expires_us <= now_us:
-            del self._issued[next(iter(self._issued))]
+        Without facts there is none.
+        """
+        use.decided = True
+        if outcome.facts:
+            signer = Person(badge=signed.person.badge, role=signed.person.role)
+            named = [at for at, fact in enumerate(outcome.facts) if getattr(fact, "by", None) == signer]
+            use.index = outcome.first_index + (named[-1] if named else 0)
+        else:
+            self.counts["E-ORDER-NO-EFFECT"] += 1
+        self._answer(signed.nonce, use)
+
+    def _answer(self, nonce: str, use: _Use) -> None:
+        about = {"nonce": nonce}
+        if use.index is None:
+            self._send_reply(_refused("E-ORDER-NO-EFFECT").reply(about), use.correlation)
+        else:
+            self._send_reply(certified_reply(about, self._recall(use.index)), use.correlation)
+
+    def _forget(self, now_us: int) -> None:
+        """Uses are kept equally long, so the oldest goes first."""
+        while self._used and next(iter(self._used.values())).forgotten_us <= now_us:
+            del self._used[next(iter(self._used))]
 
 
 def _oversized(payload: bytes) -> WireError:
@@ -353,16 +408,14 @@ _SENTENCES: Mapping[str, tuple[str, str]] = {
     "E-ORDER-REVOKED": ("La clé de cette personne est révoquée.", "The key of this person is revoked."),
     "E-ORDER-TABLE": ("L'ordre est destiné à une autre table.", "The order is meant for another table."),
     "E-ORDER-NONCE": (
-        "Le défi signé n'est pas, ou n'est plus, valable ici ; demandez-en un autre et signez de nouveau.",
-        "The signed challenge is not, or no longer, good here; ask for another and sign again.",
+        "Le défi signé n'est pas, ou n'est plus, valable ici. Regardez d'abord l'état de la table et son journal : "
+        "l'ordre peut déjà être exécuté. S'il ne l'est pas, demandez un autre défi et signez de nouveau.",
+        "The signed challenge is not, or no longer, good here. Look first at the table's state and its journal: "
+        "the order may have been carried out already. If it was not, ask for another challenge and sign again.",
     ),
     "E-ORDER-ROLE": (
         "La fonction de cette personne ne permet pas cet ordre.",
         "The role of this person does not permit this order.",
-    ),
-    "E-ORDER-CHALLENGES": (
-        f"Trop de défis sont en attente ; réessayez dans {CHALLENGE_LIFE_S} secondes.",
-        f"Too many challenges are out; try again in {CHALLENGE_LIFE_S} seconds.",
     ),
     "E-ORDER-NO-EFFECT": (
         "L'ordre ne change rien ; rien n'a été certifié.",

@@ -212,6 +212,11 @@ _ALLOWED: Mapping[str, tuple[str, str]] = {
 # ── Out ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def is_refusal(kind: str) -> bool:
+    """Whether entries of this kind certify that something was refused."""
+    return _REFUSED_KIND.search(kind) is not None
+
+
 def certified_reply(about: Mapping[str, str], leaf: bytes) -> bytes:
     """The answer that the certified entry ``leaf`` gives to the request or order that ``about`` identifies.
 
@@ -222,7 +227,7 @@ def certified_reply(about: Mapping[str, str], leaf: bytes) -> bytes:
     index, kind, data = int(entry["id"]), entry["type"], entry["data"]
     data.pop(INPUT, None)
     data.pop(INPUT_AT, None)
-    if _REFUSED_KIND.search(kind):
+    if is_refusal(kind):
         refused = {"ok": False, "index": index, "kind": kind, "code": data["reason"], "data": data}
         return to_json({**about, **refused})
     return to_json({**about, "ok": True, "index": index, "kind": kind, "data": data})

@@ -20,6 +20,9 @@ from paho.mqtt.enums import CallbackAPIVersion
 PATIENCE_S = 5.0
 """An answer that has not come by then may be lost: the same request is sent again."""
 
+IN_SERVICE = ("open", "last")
+"""The phases of a séance in which posts may play."""
+
 Told = dict[str, Any]
 
 
@@ -28,11 +31,8 @@ class Post:
 
     def __init__(self, host: str, port: int, table: str, number: int) -> None:
         self.board: Told = {}
-        self._in, self._out, self._display = (
-            f"{table}/post/{number}/in",
-            f"{table}/post/{number}/out",
-            f"{table}/up/display",
-        )
+        self._in, self._out = f"{table}/post/{number}/in", f"{table}/post/{number}/out"
+        self._display = f"{table}/up/display"
         self._heard: queue.Queue[tuple[str, Told]] = queue.Queue()
         self._client = mqtt.Client(CallbackAPIVersion.VERSION2, f"stranger-{number}", protocol=mqtt.MQTTv5)
         self._client.on_connect = lambda client, *_: client.subscribe([(self._out, 1), (self._display, 1)])
@@ -75,26 +75,35 @@ class Post:
         self._client.loop_stop()
 
 
-def play_round(post: Post) -> None:
-    """Stake on red while bets are open, try once more when they are closed, and wait for the end of the round."""
-    post.until(lambda board: board["phase"] == "betting")
+def play_round(post: Post) -> bool:
+    """Stake on red while bets are open, once more when they are closed, and wait for the end of the round.
+
+    Returns whether it went as it should: the first stake was taken, the second was refused as late. A network may
+    deliver the first one late too, or the second when the round is over.
+    """
+    post.until(lambda board: board["phase"] == "betting" or board["seance_phase"] not in IN_SERVICE)
     number, cents = post.board["round"], post.board["minimum_cents"] * 2
     stake = {"round": number, "stakes": [{"bet": "rouge", "cents": cents}]}
-    post.ask("stake", **stake)
+    first = post.ask("stake", **stake)
     post.until(lambda board: board["round"] != number or board["phase"] != "betting")
-    post.ask("stake", **stake)  # refused with E-STAKE-LATE: "rien ne va plus" was certified before it came
+    second = post.ask("stake", **stake)
     post.until(lambda board: board["round"] != number or board["phase"] in ("idle", "halted"))
+    return bool(first["ok"]) and second.get("code") == "E-STAKE-LATE"
 
 
 def main(host: str, port: int, table: str, number: int, coups: int) -> None:
     """One visit to the table."""
     post = Post(host, port, table, number)
+    post.until(lambda board: board["seance_phase"] in IN_SERVICE)
     if not post.ask("hello")["data"]["seated"]:
-        post.ask("sit", player=f"card-{uuid.uuid4().hex[:8]}")
+        sat = post.ask("sit", player=f"card-{uuid.uuid4().hex[:8]}")
+        if not sat["ok"]:
+            sys.exit(f"{sat['code']}: nobody can sit at post {number}")
     while not post.ask("hello")["data"]["credit"]:  # the cashier loads the post
         post.wait(lambda told: told.get("kind") == "fr.table.credit.added.v1", PATIENCE_S)  # it comes by itself
-    for _ in range(coups):
-        play_round(post)
+    played = 0
+    while played < coups and post.board["seance_phase"] in IN_SERVICE:
+        played += play_round(post)
     post.ask("payout")
     post.close()
 

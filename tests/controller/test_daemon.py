@@ -194,7 +194,7 @@ def test_daemon_stopped_in_good_order_at_any_stage_certifies_it_last(conduct: st
         post = await house.seat(1, 1_000)
         if stage != "before":
             await house.begin_round()
-            await post.stake(rouge=200)
+            await house.stake(post, rouge=200)
         if stage in ("launched", "no_more_bets"):
             await house.reach(stage)
         house.daemon.stop()
@@ -318,7 +318,7 @@ def test_daemon_whatever_a_post_sends_is_answered_with_its_code_and_moves_no_mon
             assert (answer["ok"], answer["code"]) == (False, code), payload[:100]
             assert "index" in answer or (answer["message"] and answer["message_en"])
         assert house.credit(1) == 10_000
-        assert (await post.stake(rouge=200))["ok"], "and the next good request is taken"
+        assert (await house.stake(post, rouge=200))["ok"], "and the next good request is taken"
 
     play(story)
 
@@ -372,7 +372,7 @@ def test_daemon_post_that_floods_is_told_so_and_the_others_are_served() -> None:
         await house.begin_round()
         for _ in range(REQUESTS_PER_ROUND + 200):
             flood.say("minimum", cents=100)
-        answer = await other.stake(rouge=200)
+        answer = await house.stake(other, rouge=200)
         assert answer["ok"]
         await house.until(lambda: len(flood.heard) >= REQUESTS_PER_ROUND + 200)
         told = [answer["code"] for answer in flood.heard if answer.get("code")]
@@ -380,7 +380,7 @@ def test_daemon_post_that_floods_is_told_so_and_the_others_are_served() -> None:
         assert len(told) >= 200
         await house.reach("idle")
         await house.begin_round()
-        assert (await flood.stake(rouge=200))["ok"], "the next round has a new allowance"
+        assert (await house.stake(flood, rouge=200))["ok"], "the next round has a new allowance"
 
     play(story)
 
@@ -494,7 +494,7 @@ def test_daemon_all_buttons_at_once_and_a_storm_of_bounces_do_no_harm() -> None:
         await house.open()
         post = await house.seat(1, 10_000)
         await house.begin_round()
-        await post.stake(rouge=200)
+        await house.stake(post, rouge=200)
         for button in house.config.panel.buttons:
             if button not in ("incident", "rien-ne-va-plus"):
                 house.inputs.press(button)
@@ -531,7 +531,7 @@ def test_daemon_status_at_any_stage_is_plain_json_and_agrees_with_the_journal(co
             await house.open()
             post = await house.seat(1, 1_000)
             await house.begin_round()
-            await post.stake(rouge=200)
+            await house.stake(post, rouge=200)
             if stage != "betting":
                 await house.reach(stage)
         await house.let_pass(0.01)  # what was certified is shown
@@ -573,7 +573,7 @@ def test_daemon_post_hears_by_itself_what_the_house_does_with_its_money() -> Non
         post = await house.seat(1, 10_000)
         silent = await house.seat(2, 10_000)
         await house.begin_round()
-        await post.stake(rouge=200)
+        await house.stake(post, rouge=200)
         await house.reach("idle")
         await house.until(lambda: len(post.news) == 2)
         kinds = [told["kind"].removeprefix("fr.table.").removesuffix(".v1") for told in post.news]

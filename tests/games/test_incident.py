@@ -230,7 +230,7 @@ def test_incident_allows_a_number_only_when_bets_were_certainly_closed(
 
 
 def test_incident_shows_the_number_that_the_croupier_looked_at_and_no_older_one() -> None:
-    for phase, hint in ((Phase.BETTING, ""), (Phase.NO_MORE_BETS, ""), (Phase.VERIFYING, "4")):
+    for phase, hint in ((Phase.IDLE, ""), (Phase.BETTING, ""), (Phase.NO_MORE_BETS, ""), (Phase.VERIFYING, "4")):
         table = playing()
         table.plays_round("17")
         table.reaches(phase, "4")

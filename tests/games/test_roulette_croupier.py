@@ -139,6 +139,13 @@ def test_number_that_the_wheel_repeats_while_the_croupier_looks_changes_nothing(
     assert table.confirms("17").the(RoundClosed).pocket == "17"
 
 
+def test_limit_of_the_number_is_inert_while_the_croupier_looks_and_after_his_word() -> None:
+    table = playing().reaches(Phase.VERIFYING, "17")
+    assert table.timer_fires("number_limit", of_round=1).facts == ()
+    table.confirms("17")
+    assert table.time_ends("number_limit").facts == ()
+
+
 def test_number_of_another_spin_while_the_croupier_looks_is_disregarded() -> None:
     table = playing().reaches(Phase.VERIFYING, "17")
     assert table.ball_in("34", spin=99).kinds == ["ObservationDisregarded"]

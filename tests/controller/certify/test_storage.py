@@ -1,17 +1,19 @@
 """The file: what is taken for a journal, and which file systems may hold one."""
 
 import os
+import resource
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from controller.certify import storage
 from controller.certify.faults import JournalFault
-from controller.certify.storage import file_system, refuse_volatile
-from tests.controller.certify.workshop import build, forgery, open_journal
+from controller.certify.journal import Journal
+from controller.certify.storage import connect_writer, faults_of, file_system, lock, refuse_volatile
+from tests.controller.certify.workshop import SIGNER, build, forgery, open_journal
 
 
 def code_of(action: Callable[[], object]) -> str:
@@ -80,9 +82,85 @@ def test_folder_in_place_of_the_journal_is_unreadable(tmp_path: Path) -> None:
     assert code_of(lambda: open_journal(path)) == "E-JOURNAL-UNREADABLE"
 
 
-def test_lock_that_cannot_be_made_is_unreadable(path: Path) -> None:
-    path.with_name("journal.db.lock").mkdir()
-    assert code_of(lambda: open_journal(path)) == "E-JOURNAL-UNREADABLE"
+def test_lock_of_a_folder_that_cannot_be_opened_is_unreadable(tmp_path: Path) -> None:
+    assert code_of(lambda: lock(tmp_path / "nowhere" / "journal.db")) == "E-JOURNAL-UNREADABLE"
+
+
+def test_second_daemon_is_refused_even_when_everything_beside_the_journal_was_removed(path: Path) -> None:
+    with closing(open_journal(path)):
+        for beside in path.parent.iterdir():
+            if beside != path and not beside.name.endswith(("-wal", "-shm")):
+                beside.unlink()
+        assert code_of(lambda: open_journal(path)) == "E-JOURNAL-BUSY"
+
+
+def test_second_daemon_that_comes_by_another_name_of_the_file_is_refused(path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    alias = folder / "alias.db"
+    alias.symlink_to(path)
+    with closing(open_journal(path)):
+        assert code_of(lambda: open_journal(alias)) == "E-JOURNAL-BUSY"
+
+
+def test_second_journal_in_the_folder_of_an_open_one_is_refused_and_says_why(path: Path) -> None:
+    other = path.with_name("other.db")
+    Journal.create(other, SIGNER, allow_volatile=True)
+    with closing(open_journal(path)), pytest.raises(JournalFault, match=f"another journal in {path.parent}") as caught:
+        open_journal(other)
+    assert caught.value.code == "E-JOURNAL-BUSY"
+
+
+# ── A full disk ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def space(**changed: int) -> os.statvfs_result:
+    fields = {"bsize": 4_096, "frsize": 4_096, "blocks": 9_999, "bfree": 9_999, "bavail": 9_999}
+    fields |= {"files": 99, "ffree": 99, "favail": 99, "flag": 0, "namemax": 255, **changed}
+    return os.statvfs_result(tuple(fields.values()))
+
+
+@contextmanager
+def files_no_longer_than(length: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (length, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("left", "code"),
+    [
+        (space(bavail=0), "E-JOURNAL-WRITE"),
+        (space(bavail=255), "E-JOURNAL-WRITE"),
+        (space(favail=0), "E-JOURNAL-WRITE"),
+        (space(bavail=256), "E-JOURNAL-UNREADABLE"),
+        (space(files=0, favail=0), "E-JOURNAL-UNREADABLE"),  # some file systems do not count files
+    ],
+)
+def test_start_on_a_disk_that_takes_nothing_tells_a_full_one_from_a_failing_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch, left: os.statvfs_result, code: str
+) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: left)
+    with files_no_longer_than(1_000), pytest.raises(JournalFault) as caught:
+        open_journal(path)
+    assert caught.value.code == code
+    assert ("is full" in caught.value.detail) == (code == "E-JOURNAL-WRITE")
+    monkeypatch.undo()
+    open_journal(path).close()
+
+
+def test_database_that_says_that_it_is_full_is_a_full_disk(path: Path) -> None:
+    with closing(connect_writer(path)) as connection:
+        connection.execute("PRAGMA max_page_count = 1")
+
+        def write() -> None:
+            with faults_of(path):
+                connection.execute("INSERT INTO snapshot VALUES (1, zeroblob(100000), '')")
+
+        assert code_of(write) == "E-JOURNAL-WRITE"
 
 
 def test_database_that_another_program_is_writing_is_busy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

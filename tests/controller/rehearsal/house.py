@@ -23,7 +23,6 @@ from controller.certify.reader import Reader
 from controller.config import load
 from controller.daemon import Daemon, Hardware, Surroundings, state_document
 from controller.delivery.bus import MemoryBus, MemoryExchange, Message
-from controller.delivery.orders import write_order
 from controller.delivery.topics import Topics
 from controller.entropy import SeededEntropy
 from controller.options import Config
@@ -37,6 +36,7 @@ from drivers.twin.wheel import TwinSettings, WheelTwin
 from drivers.twin.wheel_faults import FaultPlan
 from games.roulette.coup import RouletteState
 from games.roulette.game import BUTTONS, Roulette
+from tests.controller.rehearsal.people import Office, Post
 from tests.controller.writers import DiskWriter
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -93,80 +93,6 @@ def _wiring(conduct: str) -> Iterator[tuple[str, int, Sequence[str]]]:
     yield "lamps", 22, LAMPS
 
 
-class Ear:
-    """A client on the broker that keeps what it hears."""
-
-    def __init__(self, bus: MemoryBus, filters: Sequence[str], stirred: Callable[[], None]) -> None:
-        self.heard: list[Message] = []
-        self.bus = bus
-        self._stirred = stirred
-        bus.attach(self, filters)
-
-    def on_message(self, message: Message) -> None:
-        self.heard.append(message)
-        self._stirred()
-
-    def on_connected(self) -> None:
-        self._stirred()
-
-    def on_disconnected(self) -> None:
-        self._stirred()
-
-    def documents(self, topic: str) -> list[dict[str, Any]]:
-        """What was heard on a topic, read as JSON."""
-        return [json.loads(message.payload) for message in self.heard if message.topic == topic]
-
-
-class Post:
-    """A post's end: asks, and keeps answers apart from news (what the house did at the post)."""
-
-    def __init__(self, house: "House", number: int) -> None:
-        self.number = number
-        self._house = house
-        self._ear = Ear(house.exchange.bus(f"post-{number}"), [house.topics.post_out(number)], house.stir)
-        self._asked = 0
-
-    @property
-    def bus(self) -> MemoryBus:
-        return self._ear.bus
-
-    @property
-    def heard(self) -> list[dict[str, Any]]:
-        return self._ear.documents(self._house.topics.post_out(self.number))
-
-    @property
-    def news(self) -> list[dict[str, Any]]:
-        return [told for told in self.heard if "id" not in told and "kind" in told]
-
-    def answers(self, request: str) -> list[dict[str, Any]]:
-        """Every answer to a request, in order."""
-        return [told for told in self.heard if told.get("id") == request]
-
-    def send(self, payload: bytes) -> None:
-        self.bus.publish(Message(self._house.topics.post_in(self.number), payload))
-
-    def say(self, do: str, **fields: Any) -> str:
-        """Send a request and do not wait; returns its identifier."""
-        self._asked += 1
-        request = fields.pop("id", f"{self.number}-{self._asked}")
-        self.send(json.dumps({"id": request, "do": do, **fields}).encode())
-        return str(request)
-
-    async def ask(self, do: str, **fields: Any) -> dict[str, Any]:
-        """Send a request and wait for the next answer to it."""
-        await self._house.until(lambda: self.bus.connected)
-        request = fields.get("id", f"{self.number}-{self._asked + 1}")
-        before = len(self.answers(request))
-        self.say(do, **fields)
-        await self._house.until(lambda: len(self.answers(request)) > before)
-        return self.answers(request)[-1]
-
-    async def stake(self, **cents: int) -> dict[str, Any]:
-        """Stake in the present round; an underscore in a name stands for a dash."""
-        stakes = [{"bet": bet.replace("_", "-"), "cents": amount} for bet, amount in cents.items()]
-        return await self.ask("stake", round=self._house.state.coup.round, stakes=stakes)
-
-
 class House:
     """One table and everybody around it. ``options`` replace sections of the configuration."""
 
@@ -202,7 +128,8 @@ class House:
         self._tasks: set[asyncio.Task[None]] = set()
         self._posts: dict[int, Post] = {}
         self._named = 0
-        self.centre = self._listen("centre", [f"{self.topics.root}/up/#"])
+        self.office = Office(self, self.staff)
+        self.centre = self.office.ear
         self.starts = 0
         self.has_panel = True
         self.free_percent: int | None = None
@@ -351,49 +278,33 @@ class House:
 
     # ── People ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _listen(self, name: str, filters: Sequence[str]) -> Ear:
-        ear = Ear(self.exchange.bus(name), filters, self.stir)
-        self._run(ear.bus)
-        return ear
-
-    def _run(self, bus: MemoryBus) -> None:
+    def client(self, name: str) -> MemoryBus:
+        """A client on the broker, running."""
+        bus = self.exchange.bus(name)
         self._tasks.add(asyncio.get_running_loop().create_task(bus.run()))
+        return bus
 
     def post(self, number: int) -> Post:
         """The post of this number."""
         if number not in self._posts:
             self._posts[number] = Post(self, number)
-            self._run(self._posts[number].bus)
         return self._posts[number]
+
+    async def stake(self, post: Post, **cents: int) -> dict[str, Any]:
+        """A post stakes in the present round."""
+        return await post.stake(self.state.coup.round, **cents)
 
     def command(self, payload: bytes) -> None:
         """Send a command as it is."""
-        self.centre.bus.publish(Message(self.topics.command, payload))
+        self.office.command(payload)
 
     async def challenge(self) -> Challenge:
-        """Ask the table for something to sign."""
-        self._named += 1
-        name = f"c{self._named}"
-        self.command(json.dumps({"ask": "challenge", "id": name}).encode())
-        found = await self._reply("id", name)
-        return Challenge.model_validate(found)
+        """See ``Office``."""
+        return await self.office.challenge()
 
     async def order(self, role: str, verb: str, **arguments: object) -> dict[str, Any]:
-        """Let a person sign an order, and wait for what the table answers."""
-        challenge = await self.challenge()
-        self.command(write_order(self.staff[role], challenge, verb, arguments).encode())
-        return await self._reply("nonce", challenge.nonce, "ok")
-
-    async def _reply(self, field: str, value: str, beside: str = "") -> dict[str, Any]:
-        found: list[dict[str, Any]] = []
-
-        def answered() -> bool:
-            replies = self.centre.documents(self.topics.reply)
-            found[:] = [reply for reply in replies if reply.get(field) == value and (not beside or beside in reply)]
-            return bool(found)
-
-        await self.until(answered)
-        return found[-1]
+        """See ``Office``."""
+        return await self.office.order(role, verb, **arguments)
 
     # ── The usual course ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.controller.rehearsal.house import House, Post
+from tests.controller.rehearsal.house import House
+from tests.controller.rehearsal.people import Post
 
 CREDIT = 10_000
 OPEN_BETS = ("betting", "launch ordered", "launched")
@@ -25,7 +26,11 @@ async def staked(house: House) -> tuple[Post, Post, list[dict[str, Any]]]:
     await house.begin_round()
     await house.reach("idle")
     await house.begin_round()
-    answers = [await one.stake(rouge=300, plein_17=150), await two.stake(noir=500), await one.stake(manque=100)]
+    answers = [
+        await house.stake(one, rouge=300, plein_17=150),
+        await house.stake(two, noir=500),
+        await house.stake(one, manque=100),
+    ]
     assert all(answer["ok"] for answer in answers)
     return one, two, answers
 

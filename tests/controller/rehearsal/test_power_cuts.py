@@ -67,7 +67,7 @@ def test_power_cut_at_any_stage_leaves_a_table_that_plays_on_under_the_other_dir
         await house.until(lambda: house.state.coup.round > played and house.state.coup.phase == "betting")
         opened = house.every("roulette.betting.opened")[-1]
         assert opened["direction"] == house.state.last_direction.opposite
-        answer = await house.post(1).stake(rouge=200)
+        answer = await house.stake(house.post(1), rouge=200)
         assert answer["ok"]
         await house.reach("idle")
         assert house.every("roulette.round.closed")[-1]["staked"] >= 200
