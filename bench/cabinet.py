@@ -84,7 +84,7 @@ class Cabinet:
         """The wheel's twin on its pseudo-terminal."""
         config = self.stage.config
         words = ["--link", config.wheel.port, "--speed", "1", "--seed", "7"]
-        words += ["--pockets", str(config.roulette.wheel), "--mode", str(config.wheel.required_mode)]
+        words += ["--pockets", str(config.roulette.wheel)]
         with _process(sys.executable, "-m", "drivers.twin.wheel", *words):
             _until(Path(config.wheel.port).exists, "the wheel")
             yield

@@ -12,9 +12,10 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from controller.config_faults import ConfigError, ConfigFault, short
+from controller.config_faults import ConfigError, ConfigFault, refused, short
 from controller.contradictions import contradictions
 from controller.options import Config
+from controller.options_french import FRENCH
 
 PATHS = (("journal", "file"), ("journal", "key"), ("mqtt", "ca"), ("mqtt", "certificate"), ("mqtt", "key"))
 """The options that name files: a relative one starts at the configuration's own folder."""
@@ -26,9 +27,12 @@ def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Config:
         with path.open("rb") as file:
             document = tomllib.load(file)
     except OSError as error:
-        raise ConfigError(path, [ConfigFault(str(path), "", f"cannot be read: {error.strerror}")]) from None
+        why = error.strerror
+        unread = ConfigFault(str(path), "", f"cannot be read: {why}", f"ne peut pas être lu : {why}")
+        raise ConfigError(path, [unread]) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(path, [ConfigFault(str(path), "", f"is not TOML: {error}")]) from None
+        no_toml = ConfigFault(str(path), "", f"is not TOML: {error}", f"n'est pas du TOML : {error}")
+        raise ConfigError(path, [no_toml]) from None
     return parse(path, _merged(document, overrides or {}))
 
 
@@ -83,11 +87,13 @@ def _fault(detail: ErrorDetails) -> ConfigFault:
     key = ".".join(str(part + 1) if isinstance(part, int) else part for part in detail["loc"] if part != "[key]")
     match detail["type"]:
         case "extra_forbidden":
-            return ConfigFault(key, short(detail["input"]), f"unknown option{_nearest(detail['loc'])}")
+            near, near_fr = _nearest(detail["loc"])
+            return ConfigFault(key, short(detail["input"]), f"unknown option{near}", f"option inconnue{near_fr}")
         case "missing":
-            return ConfigFault(key, "", f"is missing: {_description(detail['loc'])}")
+            english, french = _meaning(detail["loc"])
+            return ConfigFault(key, "", f"is missing: {english}", f"manque : {french}")
         case _:
-            return ConfigFault(key, short(detail["input"]), detail["msg"].removeprefix("Value error, "))
+            return refused(key, detail)
 
 
 def _section(loc: tuple[int | str, ...]) -> type[BaseModel] | None:
@@ -109,16 +115,20 @@ def _model_in(annotation: Any) -> Any:
     return annotation
 
 
-def _nearest(loc: tuple[int | str, ...]) -> str:
+def _nearest(loc: tuple[int | str, ...]) -> tuple[str, str]:
+    """What may have been meant, to be added to a sentence: English, French."""
     section = _section(loc)
     near = difflib.get_close_matches(str(loc[-1]), section.model_fields if section else [], n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    return (f"; did you mean {near[0]}?", f" ; vouliez-vous dire {near[0]} ?") if near else ("", "")
 
 
-def _description(loc: tuple[int | str, ...]) -> str:
+def _meaning(loc: tuple[int | str, ...]) -> tuple[str, str]:
+    """What an option that is missing would say: English, French."""
     section = _section(loc)
     field = section.model_fields.get(str(loc[-1])) if section else None
-    return (field.description if field else None) or "a section that every table needs"
+    if field is None or not field.description:
+        return "a section that every table needs", "une section qu'il faut à chaque table"
+    return field.description, FRENCH[".".join(part for part in loc if isinstance(part, str))]
 
 
 def credential(key: str) -> Path:

@@ -1,12 +1,13 @@
 """What may be wrong between options that are each right."""
 
 import difflib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from controller.certify.faults import KeyFault
 from controller.certify.note import KeyType, Verifier
 from controller.config_faults import ConfigFault, short
 from controller.delivery.orders import EnrolledPerson
+from controller.faults import advice
 from controller.options import SIMULATION, Config
 from games.roulette.announcements import HouseOption
 from games.roulette.game import BUTTONS, LAMPS
@@ -24,7 +25,8 @@ def contradictions(config: Config, sound: Collection[str]) -> Iterator[ConfigFau
 def _broker_contradictions(config: Config) -> Iterator[ConfigFault]:
     tls = (config.mqtt.ca, config.mqtt.certificate, config.mqtt.key)
     if any(tls) and not all(tls):
-        yield ConfigFault("mqtt", "", "TLS needs ca, certificate and key together")
+        english, french = "TLS needs ca, certificate and key together", "TLS demande ca, certificate et key ensemble"
+        yield ConfigFault("mqtt", "", english, french)
 
 
 def _mirror_contradictions(config: Config) -> Iterator[ConfigFault]:
@@ -33,9 +35,14 @@ def _mirror_contradictions(config: Config) -> Iterator[ConfigFault]:
     place, shown = "mirror.vkey", short(config.mirror.vkey)
     try:
         if Verifier.parse(config.mirror.vkey).key_type is not KeyType.COSIGNATURE:
-            yield ConfigFault(place, shown, "is no cosigner's key: those are of type 0x04")
+            english = "is no cosigner's key: those are of type 0x04"
+            yield ConfigFault(place, shown, english, "n'est pas la clé d'un service central : celles-ci sont du type 0x04")
     except KeyFault as error:
-        yield ConfigFault(place, shown, str(error))
+        yield _bad_key(place, shown, error)
+
+
+def _bad_key(place: str, shown: str, fault: KeyFault) -> ConfigFault:
+    return ConfigFault(place, shown, str(fault), f"{fault.code} {advice(fault.code).title('fr')}")
 
 
 def _wheel_contradictions(config: Config) -> Iterator[ConfigFault]:
@@ -44,25 +51,52 @@ def _wheel_contradictions(config: Config) -> Iterator[ConfigFault]:
         _ = config.wheel_settings
     except ValueError as error:
         option, _, wrong = str(error).partition(": ")
-        yield ConfigFault(f"wheel.{option}", "", wrong)
-    if wheel.required_mode != 1_159:
-        yield ConfigFault("wheel.required_mode", str(wheel.required_mode), "must be 1159: any other starts by itself")
+        yield ConfigFault(f"wheel.{option}", "", wrong, _WHEEL_FRENCH[option])
     if rules.conduct == "launcher" and not wheel.commands:
-        yield ConfigFault("wheel.commands", "false", "an automatic launcher must obey commands")
+        english = "an automatic launcher must obey commands"
+        yield ConfigFault("wheel.commands", "false", english, "un lanceur automatique doit obéir à des commandes")
+
+
+_WHEEL_FRENCH: Mapping[str, str] = {
+    "silence_ms": "doit valoir au moins deux fois status_period_ms",
+    "rotor_max_mrpm": "doit dépasser rotor_min_mrpm",
+    "direction_control": "demande wheel.commands, et le bit 16 de wheel.parameters.options",
+}
+"""What the wheel's driver refuses, by option."""
+
+
+def _rules_contradictions(config: Config) -> Iterator[ConfigFault]:
+    rules = config.roulette
     if rules.zero_combinations is not None:
         offered = layout(Wheel(rules.wheel))
         for bet in rules.zero_combinations:
             if bet not in offered or not {"0", "00"} & offered[bet].pockets:
-                yield ConfigFault(
-                    "roulette.zero_combinations", bet, f"is no combination with zero of a {rules.wheel}-pocket layout"
-                )
+                english = f"is no combination with zero of a {rules.wheel}-pocket layout"
+                french = f"n'est pas une combinaison avec zéro du tapis de {rules.wheel} cases"
+                yield ConfigFault("roulette.zero_combinations", bet, english, french)
     if rules.wheel == 38 and {HouseOption.JEU_ZERO, HouseOption.ORPHELINS_EN_PLEIN} & set(rules.announcements):
-        wrong = "jeu-zero and orphelins-en-plein are sectors of the 37-pocket wheel"
-        yield ConfigFault("roulette.announcements", "", wrong)
+        english = "jeu-zero and orphelins-en-plein are sectors of the 37-pocket wheel"
+        french = "jeu-zero et orphelins-en-plein sont des secteurs du cylindre de 37 cases"
+        yield ConfigFault("roulette.announcements", "", english, french)
     if rules.no_more_bets_after_ms >= rules.no_more_bets_limit_ms:
-        yield ConfigFault(
-            "roulette.no_more_bets_after_ms", str(rules.no_more_bets_after_ms), "must be below no_more_bets_limit_ms"
-        )
+        shown, english = str(rules.no_more_bets_after_ms), "must be below no_more_bets_limit_ms"
+        yield ConfigFault("roulette.no_more_bets_after_ms", shown, english, "doit être sous no_more_bets_limit_ms")
+    for option in _ONLY_FOR["launcher" if rules.conduct == "croupier" else "croupier"]:
+        if option in rules.model_fields_set:
+            english = f"has no effect when the conduct is {rules.conduct}: take it out"
+            french = f"n'a aucun effet quand conduct est {rules.conduct} : l'ôter"
+            yield ConfigFault(f"roulette.{option}", _toml(getattr(rules, option)), english, french)
+
+
+_ONLY_FOR: Mapping[str, tuple[str, ...]] = {
+    "launcher": ("betting_ms", "between_ms", "launch_limit_ms"),
+    "croupier": ("button_calls_no_more_bets",),
+}
+"""House rules that act under one conduct only; written under the other, they would promise what never happens."""
+
+
+def _toml(value: bool | int) -> str:
+    return str(value).lower()
 
 
 def _panel_contradictions(config: Config) -> Iterator[ConfigFault]:
@@ -71,47 +105,64 @@ def _panel_contradictions(config: Config) -> Iterator[ConfigFault]:
         if button not in BUTTONS:
             near = difflib.get_close_matches(button, BUTTONS, n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; permitted: {', '.join(BUTTONS)}"
-            yield ConfigFault(f"panel.buttons.{button}", "", f"no such button at a roulette{hint}")
+            hint_fr = f" ; vouliez-vous dire {near[0]} ?" if near else f" ; permis : {', '.join(BUTTONS)}"
+            english, french = f"no such button at a roulette{hint}", f"pas de bouton de ce nom à une roulette{hint_fr}"
+            yield ConfigFault(f"panel.buttons.{button}", "", english, french)
     for lamp in panel.lamps:
         if lamp not in LAMPS:
-            yield ConfigFault(f"panel.lamps.{lamp}", "", f"no such lamp at a roulette; permitted: {', '.join(LAMPS)}")
+            english = f"no such lamp at a roulette; permitted: {', '.join(LAMPS)}"
+            french = f"pas de lampe de ce nom à une roulette ; permis : {', '.join(LAMPS)}"
+            yield ConfigFault(f"panel.lamps.{lamp}", "", english, french)
     wired: dict[int, str] = {}
     for group in ("buttons", "keys", "lamps"):
         for name, pin in getattr(panel, group).items():
             place = f"panel.{group}.{name}"
             if pin in wired:
-                yield ConfigFault(place, str(pin), f"pin {pin} already serves {wired[pin]}")
+                english, french = f"pin {pin} already serves {wired[pin]}", f"la broche {pin} sert déjà à {wired[pin]}"
+                yield ConfigFault(place, str(pin), english, french)
             wired.setdefault(pin, place)
     if panel.device != "none" and config.roulette.conduct == "croupier" and "croupier" not in panel.keys:
-        yield ConfigFault("panel.keys.croupier", "", "is missing: a croupier's panel works only under his key")
+        english = "is missing: a croupier's panel works only under his key"
+        french = "manque : le pupitre d'un croupier ne marche que sous sa clé"
+        yield ConfigFault("panel.keys.croupier", "", english, french)
 
 
 def _person_contradictions(config: Config) -> Iterator[ConfigFault]:
     badges: set[str] = set()
     for number, person in enumerate(config.person, 1):
         if person.badge in badges:
-            yield ConfigFault(f"person.{number}.badge", person.badge, "is enrolled twice")
+            yield ConfigFault(f"person.{number}.badge", person.badge, "is enrolled twice", "est inscrit deux fois")
         badges.add(person.badge)
         try:
             EnrolledPerson(badge=person.badge, role=person.role, vkey=person.vkey)
         except KeyFault as error:
-            yield ConfigFault(f"person.{number}.vkey", short(person.vkey), str(error))
+            yield _bad_key(f"person.{number}.vkey", short(person.vkey), error)
     director = any(person.role is Role.DIRECTOR and not person.revoked for person in config.person)
     if not director and "director" not in config.panel.keys:
-        yield ConfigFault("person", "", "nobody could open a séance: enrol a director, or wire the director's key")
+        english = "nobody could open a séance: enrol a director, or wire the director's key"
+        french = "personne ne pourrait ouvrir une séance : inscrire un membre du comité de direction, ou câbler sa clé"
+        yield ConfigFault("person", "", english, french)
 
 
 def _simulation_contradictions(config: Config) -> Iterator[ConfigFault]:
     simulation = config.table.simulation
     device = config.panel.device
     if device not in ("gpio", "none") and not device.startswith("twin:"):
-        yield ConfigFault("panel.device", device, 'must be "gpio", "none" or "twin:SOCKET"')
+        permitted = '"gpio", "none" {} "twin:SOCKET"'
+        english, french = f"must be {permitted.format('or')}", f"doit être {permitted.format('ou')}"
+        yield ConfigFault("panel.device", device, english, french)
     if config.table.site.endswith(SIMULATION):
-        yield ConfigFault("table.site", config.table.site, f"{SIMULATION} is for table.simulation = true to add")
+        english = f"{SIMULATION} is for table.simulation = true to add"
+        french = f"{SIMULATION} : c'est table.simulation = true qui l'ajoute"
+        yield ConfigFault("table.site", config.table.site, english, french)
     if device.startswith("twin:") and not simulation:
-        yield ConfigFault("panel.device", device, "a twin is for simulations: table.simulation must be true")
+        english = "a twin is for simulations: table.simulation must be true"
+        french = "un jumeau est pour les simulations : table.simulation doit être true"
+        yield ConfigFault("panel.device", device, english, french)
     if config.journal.volatile and not simulation:
-        yield ConfigFault("journal.volatile", "true", "a real table's journal must survive a power cut")
+        english = "a real table's journal must survive a power cut"
+        french = "le journal d'une vraie table doit survivre à une coupure de courant"
+        yield ConfigFault("journal.volatile", "true", english, french)
 
 
 def _shared_files(config: Config) -> Iterator[ConfigFault]:
@@ -127,12 +178,13 @@ def _shared_files(config: Config) -> Iterator[ConfigFault]:
     first: dict[str, str] = {}
     for option, path in used.items():
         if path in first and path != str(None):
-            yield ConfigFault(option, path, f"already serves {first[path]}")
+            yield ConfigFault(option, path, f"already serves {first[path]}", f"sert déjà à {first[path]}")
         first.setdefault(path, option)
 
 
 _CHECKS: tuple[tuple[tuple[str, ...], Callable[[Config], Iterator[ConfigFault]]], ...] = (
     (("wheel", "roulette"), _wheel_contradictions),
+    (("roulette",), _rules_contradictions),
     (("panel", "roulette"), _panel_contradictions),
     (("person", "panel"), _person_contradictions),
     (("table", "panel", "journal"), _simulation_contradictions),

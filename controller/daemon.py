@@ -147,6 +147,8 @@ class Daemon:
         bus.attach(self, [self.topics.posts_in, self.topics.command])
         for index, leaf in history.tail(past):
             self.posts.remember(leaf, index)
+        self._latest = range(0)
+        self._latest_leaves: list[bytes] = []
         self._faults: dict[str, str] = {}
         self._ending: asyncio.Future[None] | None = None
         self._background: set[asyncio.Task[Any]] = set()
@@ -261,6 +263,7 @@ class Daemon:
     # ── Out, after the commit ─────────────────────────────────────────────────────────────────────────────────────────
 
     def _on_certified(self, certified: Certified[RouletteState]) -> None:
+        self._latest, self._latest_leaves = range(certified.first_index, certified.size), []
         self.publisher.certified(certified.size)
         if certified.milestone:
             self.publisher.flush()
@@ -319,7 +322,12 @@ class Daemon:
         return self.config.table.simulation
 
     def _recall(self, index: int) -> bytes:
-        return self._reader.leaf(index)
+        """A certified entry. Those of the last commit are read together: a burst of answers needs them one by one."""
+        if index not in self._latest:
+            return self._reader.leaf(index)
+        if not self._latest_leaves:
+            self._latest_leaves = list(self._reader.leaves(self._latest.start, self._latest.stop))
+        return self._latest_leaves[index - self._latest.start]
 
     def _digest_player(self, player: str) -> str:
         return hmac.digest(self.around.salt, player.encode(), "sha256").hex()[:32]

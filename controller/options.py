@@ -1,5 +1,7 @@
 """The options of a table's configuration: what each is, its bounds, and the article from which it comes.
 
+``controller.options_french`` says in French what each means.
+
 The section ``[roulette]`` holds the house rules: their digest is certified when a séance opens.
 """
 
@@ -11,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from controller.certify.keys import table_key_name
 from controller.certify.leaf import canonical
+from controller.config_faults import BADGE, NAME, SITE
 from drivers.slingshot import WheelParameters, WheelSettings
 from games.money import Cents
 from games.roulette.announcements import HouseOption
@@ -26,9 +29,9 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-Site = Annotated[str, Field(pattern=r"^[a-z0-9](-?[a-z0-9])*(\.[a-z0-9](-?[a-z0-9])*)*$", max_length=64)]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]
-Badge = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,31}$")]
+Site = Annotated[str, Field(pattern=SITE, max_length=64)]
+Name = Annotated[str, Field(pattern=NAME)]
+Badge = Annotated[str, Field(pattern=BADGE)]
 Pin = Annotated[int, Field(ge=0, le=27)]
 Milliseconds = Annotated[int, Field(ge=100, le=3_600_000)]
 
@@ -66,14 +69,14 @@ class RouletteSection(_Section):
     random_combinations: bool = Field(default=True, description="The device offers random combinations.")
     player_minimum: bool = Field(default=True, description="A player may fix the value of his pieces (55-3, 55-13).")
     button_calls_no_more_bets: bool = Field(
-        default=True, description="The croupier's button calls it; otherwise it declares that the device missed it."
+        default=True, description="Croupier: his button calls it; otherwise it declares that the device missed it."
     )
     no_more_bets_after_ms: int = Field(
         default=0, ge=0, le=60_000, description="Call it this long after the launch; 0: only the ball's slowing does."
     )
     betting_ms: Milliseconds = Field(default=15_000, description="Launcher: from faites vos jeux to the launch.")
     between_ms: Milliseconds = Field(default=5_000, description="Launcher: from a result to the next round.")
-    launch_limit_ms: Milliseconds = Field(default=60_000, description="Launch not seen after this: incident.")
+    launch_limit_ms: Milliseconds = Field(default=60_000, description="Launcher: not seen after this, incident.")
     no_more_bets_limit_ms: Milliseconds = Field(default=20_000, description="Slowing not seen after this: incident.")
     number_limit_ms: Milliseconds = Field(default=90_000, description="Number not detected after this: incident.")
     relaunch_limit: int = Field(default=3, ge=1, le=20, description="Failed or refused launches before an incident.")
@@ -103,7 +106,6 @@ class WheelSection(_Section):
     port: str = Field(min_length=1, description="Stable name of the serial port, see systemd/70-table-wheel.rules.")
     commands: bool = Field(default=True, description="The wheel obeys commands; false for a listen-only reader.")
     direction_control: bool = Field(default=False, description="It takes *u 1 and *u 3 (firmware 2.52, *T g bit 16).")
-    required_mode: int = Field(default=1_159, description="Mode that must be read back (*o): 1159, waits for a start.")
     status_period_ms: int = Field(default=500, ge=5, le=1_000, description="Pace of its status lines.")
     silence_ms: int = Field(default=2_500, ge=500, le=10_000, description="Silence after which the link is lost.")
     rotor_min_mrpm: int = Field(default=12_000, ge=1_000, le=60_000, description="Alarm below, thousandths of rpm.")

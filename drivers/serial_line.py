@@ -53,7 +53,9 @@ class SerialLine:
             _tell_nothing_from_gone(self._descriptor)
         except (OSError, termios.error) as error:
             number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-            raise DeviceFault(CODES_OF_OPENING.get(number, ABSENT), path, str(error)) from error
+            # The message of pyserial repeats the path and the number; the system's own word for the number is enough.
+            why = os.strerror(number) if number else str(error)
+            raise DeviceFault(CODES_OF_OPENING.get(number, ABSENT), path, why) from error
 
     def read(self) -> bytes:
         """All bytes that have arrived, perhaps none."""
@@ -62,7 +64,7 @@ class SerialLine:
         except BlockingIOError:
             return b""
         except OSError as error:
-            raise DeviceFault(LOST, self._path, str(error)) from error
+            raise DeviceFault(LOST, self._path, error.strerror or str(error)) from error
         if not data:
             raise DeviceFault(LOST, self._path, "it is ready to read but gives no byte: it was unplugged")
         return data
@@ -74,7 +76,7 @@ class SerialLine:
         except BlockingIOError:
             sent = 0
         except OSError as error:
-            raise DeviceFault(LOST, self._path, str(error)) from error
+            raise DeviceFault(LOST, self._path, error.strerror or str(error)) from error
         if sent < len(data):
             raise DeviceFault(STALLED, self._path, f"took {sent} of {len(data)} bytes")
 

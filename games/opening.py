@@ -77,16 +77,21 @@ def decide_last(seance: Seance, order: AnnounceLast, *, croupier: bool, round_nu
             return refuse(order, Refusal.LAST_PLAYED)
 
 
-def decide_closing(seance: Seance, posts: Posts, order: CloseSeance, *, round_open: bool) -> Decision:
-    """A director validates the closing: last rounds played, or three empty ones, or no player left."""
+def decide_closing(seance: Seance, posts: Posts, order: CloseSeance, *, round_open: bool, can_play: bool) -> Decision:
+    """A director validates the closing: last rounds played, or three empty ones, or no player left.
+
+    Last rounds that were announced are played even if everybody left, unless the devices cannot (``can_play``).
+    """
     if lacks_role(order, Role.DIRECTOR):
         return refuse(order, Refusal.ROLE)
     if not seance.open:
         return refuse(order, Refusal.SEANCE_CLOSED)
     if round_open:
         return refuse(order, Refusal.ROUND_OPEN)
-    nobody = not posts.players() and seance.phase is SeancePhase.OPEN
-    if not (seance.phase is SeancePhase.ENDED or seance.empty >= EMPTY_ROUNDS_TO_CLOSE or nobody):
+    over = seance.phase is SeancePhase.ENDED or seance.empty >= EMPTY_ROUNDS_TO_CLOSE
+    announced = seance.phase is SeancePhase.LAST
+    deserted = not posts.players() and not (announced and can_play)
+    if not over and not deserted:
         return refuse(order, Refusal.LAST_NOT_PLAYED)
     return Decision(facts=_closing_facts(seance, posts, order), requests=(PowerWheel(on=False), VerifyWheel()))
 

@@ -14,11 +14,12 @@ from pydantic_core import PydanticUndefined
 
 from controller.cli.commands import Group, argument
 from controller.cli.failure import DONE, UNUSABLE, Failure, what_to_do
-from controller.cli.language import Phrase, count, here
+from controller.cli.language import Phrase, count, here, language
 from controller.cli.output import dim, heading, tell
 from controller.config import load
-from controller.config_faults import ConfigError
+from controller.config_faults import NO_BREAK, ConfigError
 from controller.options import Config
+from controller.options_french import FRENCH
 
 command = Group(
     "config",
@@ -62,7 +63,9 @@ def _checked(file: Path) -> dict[str, Any]:
     try:
         config = load(file)
     except ConfigError as error:
-        faults = [{"option": fault.key, "value": fault.value, "wrong": fault.wrong} for fault in error.faults]
+        faults = [
+            {"option": fault.key, "value": fault.value, "wrong": fault.said(language())} for fault in error.faults
+        ]
         return {"file": str(file), "usable": False, "faults": faults}
     return {
         "file": str(file),
@@ -81,7 +84,7 @@ def _check_lines(result: dict[str, Any]) -> Iterator[str]:
     yield f"{click.style('E-CONFIG', fg='red', bold=True)}  {result['file']}  {wrong}"
     for fault in result["faults"]:
         value = f" = {fault['value']}" if fault["value"] else ""
-        yield f"  {click.style(fault['option'], bold=True)}{value}: {fault['wrong']}"
+        yield f"  {click.style(fault['option'], bold=True)}{value}{here(NO_BREAK, '')}: {fault['wrong']}"
     if advice := what_to_do("E-CONFIG"):
         yield f"  → {advice}"
 
@@ -109,8 +112,13 @@ def options_command(section: str | None) -> None:
             known = ", ".join(name for name in found if name)
             raise Failure("E-CONFIG-SECTION", here(f"{section} : il y a {known}", f"{section}: there are {known}"))
         found = {section: found[section]}
-    document = {name: [_option(*field) for field in _fields(model)] for name, model in found.items()}
+    document = {name: [_option(name, *field) for field in _fields(model)] for name, model in found.items()}
     tell(document, (line for name, options in document.items() for line in _section_lines(name, options, found[name])))
+
+
+def _meaning(name: str, english: str) -> str:
+    """What an option or a section means; ``name`` is as it stands in a configuration."""
+    return here(FRENCH.get(name, english), english)
 
 
 def _sections(model: type[BaseModel], name: str) -> Iterator[tuple[str, type[BaseModel]]]:
@@ -134,7 +142,7 @@ def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
     yield from ((key, field) for key, field in model.model_fields.items() if _model_in(field.annotation) is None)
 
 
-def _option(key: str, field: FieldInfo) -> dict[str, Any]:
+def _option(section: str, key: str, field: FieldInfo) -> dict[str, Any]:
     default: Any = None if field.is_required() else field.get_default(call_default_factory=True)
     if default is PydanticUndefined:
         default = None
@@ -144,7 +152,7 @@ def _option(key: str, field: FieldInfo) -> dict[str, Any]:
         "required": field.is_required(),
         "default": str(default) if isinstance(default, Path) else default,
         "bounds": _bounds(field),
-        "description": field.description or "",
+        "description": _meaning(f"{section}.{key}" if section else key, field.description or ""),
     }
 
 
@@ -186,7 +194,7 @@ def _bounds(field: FieldInfo) -> str:
 
 def _section_lines(name: str, options: list[dict[str, Any]], model: type[BaseModel]) -> Iterator[str]:
     title = f"[[{name}]]" if name == "person" else f"[{name}]" if name else here("(en tête)", "(at the top)")
-    yield f"{heading(title)}  {dim((model.__doc__ or '').splitlines()[0])}"
+    yield f"{heading(title)}  {dim(_meaning(name, (model.__doc__ or '').splitlines()[0]))}"
     for option in options:
         given = here("obligatoire", "required") if option["required"] else f"= {_toml(option['default'])}"
         bounds = f", {option['bounds']}" if option["bounds"] else ""

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from controller.cli.checks import Finding, Level, checks
+from controller.cli.checks import checks
 from controller.cli.commands import Command
 from controller.cli.failure import DONE, UNUSABLE, WRONG, Failure, advice_lines, title_of, what_to_do
-from controller.cli.language import Phrase, count, here
+from controller.cli.findings import Finding, Level
+from controller.cli.language import Phrase, count, here, language
 from controller.cli.link import Link, link_to, sockets_of, table_options
 from controller.cli.output import columns, tell, waiting
 from controller.config import load
@@ -43,7 +44,7 @@ def command(config: Path | None, socket: Path | None) -> int:
     try:
         table, status = _table(config, socket)
     except ConfigError as error:
-        findings = [Finding(Level.ERROR, "configuration", str(fault), "E-CONFIG") for fault in error.faults]
+        findings = [Finding(Level.ERROR, "configuration", fault.line(language()), "E-CONFIG") for fault in error.faults]
         tell(_document(findings, UNUSABLE), _lines(findings))
         return UNUSABLE
     with waiting(here("Examen de la table", "Examining the table")):

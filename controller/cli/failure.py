@@ -46,7 +46,8 @@ def failure_of(fault: CertifyFault | ConfigError | DeviceFault | OSError) -> Fai
         case CertifyFault():
             return Failure(fault.code, fault.detail)
         case ConfigError():
-            return Failure("E-CONFIG", "\n  ".join([str(fault.path), *map(str, fault.faults)]))
+            lines = [one.line(language()) for one in fault.faults]
+            return Failure("E-CONFIG", "\n  ".join([str(fault.path), *lines]))
         case DeviceFault():
             return Failure(fault.code, f"{fault.device}: {fault.detail}")
         case _:

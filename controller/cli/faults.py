@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from controller.cli.failure import Failure
-from controller.cli.language import Phrase
-from drivers.twin.wheel_faults import FaultKind, FaultPlan, read_plan
+from controller.cli.language import Phrase, here
+from drivers.twin.wheel_faults import FaultKind, FaultPlan, FaultPlanError, read_plan
 
 MEANINGS: Mapping[FaultKind, Phrase] = {
     FaultKind.MISFIRE: Phrase("lancer manqué, la bille est relancée", "failed launch, the ball is launched again"),
@@ -35,7 +35,7 @@ _FR = """Défauts (--faults) : une liste de mots séparés par des virgules.
 GENRE@LANCER            au lancer de ce numéro, compté à partir de 1
 GENRE@LANCER:S          pendant S secondes (silence, burst, power-cycle, unplug)
 GENRE@LANCER:S:ÉTAT     à partir de cet état du cylindre, 1 à 5 (4 : rien ne va plus)
-GENRE%CENTIÈMES         à tout lancer, avec cette chance en centièmes
+GENRE%CENTIÈMES         à tout lancer, avec cette chance en centièmes, 100 au plus
 
 Exemple : misfire@3,silence@5:8:4,bit-noise%2 est un lancer manqué au 3e, 8 s de silence dès l'état 4 du 5e, et des \
 bits faux à 2 lancers sur 100."""
@@ -46,7 +46,7 @@ _EN = """Faults (--faults): a list of words separated by commas.
 KIND@SPIN               in the spin of this number, counted from 1
 KIND@SPIN:S             for S seconds (silence, burst, power-cycle, unplug)
 KIND@SPIN:S:STATE       from this state of the wheel on, 1 to 5 (4: no more bets)
-KIND%PERCENT            in any spin, with this chance in a hundred
+KIND%PERCENT            in any spin, with this chance in a hundred, 100 at most
 
 Example: misfire@3,silence@5:8:4,bit-noise%2 is a misfire in the 3rd, 8 s of silence from state 4 of the 5th on, and \
 bit noise in 2 spins of 100."""
@@ -62,10 +62,13 @@ SYNTAX = Phrase(_FR + _kinds("fr"), _EN + _kinds("en"))
 
 
 def plan_of(text: str | None) -> FaultPlan | None:
-    """The plan that somebody wrote. Raises Failure (E-FAULT-PLAN), which names what is permitted."""
+    """The plan that somebody wrote. Raises Failure (E-FAULT-PLAN), which names every wrong word, and what is permitted."""
     if not text:
         return None
     try:
         return read_plan(text)
-    except ValueError as error:
-        raise Failure("E-FAULT-PLAN", str(error)) from None
+    except FaultPlanError as error:
+        wrong, kinds = ", ".join(f"« {word} »" for word in error.words), ", ".join(FaultKind)
+        shapes = "GENRE@LANCER[:S[:ÉTAT]], lancers à partir de 1 et états 1 à 5, ou GENRE%CENTIÈMES, 100 au plus"
+        french = f"{wrong} : un défaut s'écrit {shapes} ; GENRE est l'un de : {kinds}"
+        raise Failure("E-FAULT-PLAN", here(french, str(error))) from None

@@ -78,6 +78,8 @@ def replay_target(target: Target, config: Config) -> Replay:
             restored = history.restore(game, past, RouletteState)
         except history.ReplayError as error:
             raise Failure("E-REPLAY-DIFFERS", str(error).removeprefix("E-REPLAY-DIFFERS "), WRONG) from None
+        except history.RestoreError as error:
+            raise Failure(error.code, error.detail, WRONG) from None
         except CodecError as error:
             raise Failure("E-REPLAY-UNREADABLE", str(error), UNUSABLE) from None
         taken = past.latest_snapshot()

@@ -17,12 +17,8 @@
 A late order finds its nonce expired; one sent to another table, or after a restart, another origin or boot; an altered
 one, a false signature. The signed note goes with the order, so that anyone can check years later who asked for what.
 
-**A challenge costs nothing.** The nonce says when it was given and proves that this run gave it:
-
-    8 bytes       4 bytes   12 bytes
-    µs of boot  │ number  │ HMAC-SHA256 of both, cut; its key was drawn at the start and never leaves the memory
-
-so nothing is kept for it, and nobody can shut out the staff by asking for many.
+**A challenge costs nothing.** Its nonce carries its own proof (``controller.delivery.nonces``), so nothing is kept for
+it, and nobody can shut out the staff by asking for many.
 
 **Once.** What is kept is each nonce that an order used, with that order's digest and the entry that decided it. The
 same note again is a repeat, and gets the same answer from the same entry; while it is in flight it is absorbed, and
@@ -35,7 +31,6 @@ order that the inbox took.
 """
 
 import hashlib
-import hmac
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -47,6 +42,7 @@ from pydantic import TypeAdapter, ValidationError
 from controller.certify.faults import KeyFault, NoteFault
 from controller.certify.leaf import canonical
 from controller.certify.note import KeyType, Signer, Verifier, parse_note, sign_note
+from controller.delivery.nonces import KEY_BYTES, Nonces
 from controller.delivery.wire import WireError, certified_reply, decode, explain, request_id
 from controller.entropy import Entropy
 from controller.inbox import Door, InboxFullError, Outcome
@@ -90,16 +86,14 @@ ORDER_MESSAGE_BOUND = 2_048
 CHALLENGE_LIFE_S = 120
 """How long a person has to read, sign and send."""
 
+_LIFE_US = CHALLENGE_LIFE_S * 1_000_000
+
 HEADER = "table-controller/order/v1"
 
 _TEXT = re.compile(
     rf"{re.escape(HEADER)}\n(?P<origin>[^\n]+)\nboot (?P<boot>[^\n]+)\nnonce (?P<nonce>[0-9a-f]{{48}})\n"
     r"do (?P<verb>[a-z.-]+)\nargs (?P<arguments>\{[^\n]*\})\n"
 )
-_INSTANT_BYTES = 8
-_NUMBER_BYTES = 4
-_PROOF_BYTES = 12
-_KEY_BYTES = 32
 _CHALLENGE_REQUEST = TypeAdapter(ChallengeRequest)
 
 _DIRECTOR = frozenset({Role.DIRECTOR})
@@ -155,32 +149,6 @@ class EnrolledPerson:
                 "E-KEY-PERSON", f"the key of badge {self.badge} must be an Ed25519 key named …/personne/{self.badge}"
             )
         object.__setattr__(self, "verifier", verifier)
-
-
-class _Nonces:
-    """Gives nonces that need not be remembered: each carries its instant, and the proof that this run gave it."""
-
-    def __init__(self, key: bytes) -> None:
-        self._key = key
-        self._given = 0
-
-    def give(self, now_us: int) -> str:
-        """A nonce that was never given before."""
-        self._given += 1
-        number = self._given % 2 ** (8 * _NUMBER_BYTES)
-        said = now_us.to_bytes(_INSTANT_BYTES, "big") + number.to_bytes(_NUMBER_BYTES, "big")
-        return (said + self._proof(said)).hex()
-
-    def good(self, nonce: str, now_us: int) -> bool:
-        """Whether this run gave ``nonce`` less than CHALLENGE_LIFE_S ago."""
-        given = bytes.fromhex(nonce)
-        said, proof = given[:-_PROOF_BYTES], given[-_PROOF_BYTES:]
-        if not hmac.compare_digest(proof, self._proof(said)):
-            return False
-        return now_us < int.from_bytes(said[:_INSTANT_BYTES], "big") + CHALLENGE_LIFE_S * 1_000_000
-
-    def _proof(self, said: bytes) -> bytes:
-        return hmac.digest(self._key, said, "sha256")[:_PROOF_BYTES]
 
 
 @dataclass(slots=True)
@@ -247,7 +215,7 @@ class OrderDesk:
         self._boot = boot
         self._rules_sha256 = rules_sha256
         self._clock = clock
-        self._nonces = _Nonces(bytes.fromhex(entropy.hex(_KEY_BYTES)))
+        self._nonces = Nonces(bytes.fromhex(entropy.hex(KEY_BYTES)), _LIFE_US)
         self._persons = persons
         self._inbox = inbox
         self._recall = recall
@@ -297,7 +265,7 @@ class OrderDesk:
             return
         if use is not None or signed.boot != self._boot or not self._nonces.good(signed.nonce, now_us):
             raise _refused("E-ORDER-NONCE")
-        use = _Use(note_sha256, now_us + CHALLENGE_LIFE_S * 1_000_000, correlation)
+        use = _Use(note_sha256, now_us + _LIFE_US, correlation)
         try:
             self._inbox.put(self._order(signed), partial(self._decided, signed, use))
         except InboxFullError:

@@ -108,7 +108,7 @@ def prepare(source: Path, folder: Path, *, speed: int | None, seed: int, faults:
     overrides = _overrides(plain, folder, staff, speed)
     config = load(source, overrides)
     config_file = folder / "table.toml"
-    document = config.model_dump(mode="json", exclude_none=True)
+    document = config.model_dump(mode="json", exclude_none=True, exclude_unset=True)
     config_file.write_text(tomli_w.dumps(document), encoding="utf-8")
     Journal.create(config.journal.file, signer, allow_volatile=True)
     (folder / "table.vkey").write_text(f"{signer.verifier.vkey}\n", encoding="ascii")
@@ -120,7 +120,7 @@ def prepare(source: Path, folder: Path, *, speed: int | None, seed: int, faults:
 def _overrides(plain: Config, folder: Path, staff: Mapping[str, Signer], speed: int) -> dict[str, Any]:
     """The same table, N times faster, with twins at its ports."""
     rules = plain.roulette
-    waits = ("betting_ms", "between_ms")
+    waits = ("betting_ms", "between_ms") if rules.conduct == "launcher" else ()
     return {
         "table": {"simulation": True},
         "journal": {"file": str(folder / "journal.sqlite"), "key": str(folder / "table.key"), "volatile": True},
@@ -187,7 +187,7 @@ def _broker(stage: Stage) -> Embedded:
 
 def _wheel_words(stage: Stage) -> list[str]:
     words = ["--link", str(stage.wheel), "--speed", str(stage.speed), "--seed", str(stage.seed)]
-    words += ["--pockets", str(stage.config.roulette.wheel), "--mode", str(stage.config.wheel.required_mode)]
+    words += ["--pockets", str(stage.config.roulette.wheel)]
     words += ["--faults", stage.faults] if stage.faults else []
     return words + (["--croupier"] if stage.config.roulette.conduct == "croupier" else [])
 

@@ -7,7 +7,7 @@ comes from the seed, so the same seed gives the same journal, to the last root.
 import asyncio
 import random
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from controller.rehearsal.evening import Evening, Hands, PostClient, Seen
 from controller.rehearsal.players import PlayerTwin
 from controller.rehearsal.staff import StaffTwin
 from controller.rehearsal.virtual_time import LoopClock, VirtualTimeLoop
-from drivers.twin.panel import TwinInputs, TwinOutputs
+from drivers.twin.panel import PanelRefusedError, TwinInputs, TwinOutputs
 from drivers.twin.serial import TwinCable
 from drivers.twin.wheel import TwinSettings, WheelTwin
 from drivers.twin.wheel_faults import FaultPlan
@@ -177,7 +177,7 @@ async def _play(
 def _cable(config: Config, clock: LoopClock, seed: int, faults: FaultPlan | None, *, croupier: bool) -> TwinCable:
     settings = TwinSettings(
         pockets=config.roulette.wheel,
-        mode=config.wheel.required_mode,
+        mode=config.wheel_settings.required_mode,
         firmware=config.wheel.parameters.firmware,
         croupier=croupier,
     )
@@ -193,8 +193,9 @@ class CroupierHands(Hands):
         self._cable = cable
 
     def press(self, button: str) -> None:
-        """See ``Hands``."""
-        self._inputs.press(button)
+        """See ``Hands``. A button that another finger still holds is not pressed twice."""
+        with suppress(PanelRefusedError):
+            self._inputs.press(button)
 
     def turn(self, key: str, on: bool) -> None:
         """See ``Hands``."""

@@ -21,7 +21,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 PATIENCE_S = 10.0
-"""An answer that has not come by then will not come: ask for a new challenge, and look first whether the order acted."""
+"""An answer that has not come by then is lost: look whether the order acted before you sign another."""
 
 Told = dict[str, Any]
 

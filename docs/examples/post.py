@@ -57,9 +57,11 @@ class Post:
                 topic, told = self._heard.get(timeout=left_s)
             except queue.Empty:
                 break
-            print("board" if topic == self._display else "post ", json.dumps(told, ensure_ascii=False), flush=True)
             if topic == self._display:
                 self.board = told
+                print("board", told["round"], told["text"], *told["last_numbers"][:1], flush=True)
+            else:
+                print("post ", json.dumps(told, ensure_ascii=False), flush=True)
             if wanted(told):
                 return told
         return None

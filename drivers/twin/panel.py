@@ -89,6 +89,11 @@ class TwinInputs:
         self.stick(button)
         self._after(held_us, button, lambda: self.release(button))
 
+    def is_free(self, button: str) -> bool:
+        """Whether a button is neither held nor still moving, so that it can be pressed. Raises PanelRefusedError when unknown."""
+        self._known(button, self._buttons, "button")
+        return not self._levels[button] and button not in self._moving
+
     def turn(self, key: str, on: bool) -> None:
         """Turn a key switch; where it stands already nothing moves. Raises PanelRefusedError when it is unknown."""
         self._known(key, self._keys, "key")
@@ -97,8 +102,7 @@ class TwinInputs:
 
     def stick(self, button: str) -> None:
         """Press a button and keep it. Raises PanelRefusedError when it is unknown or held."""
-        self._known(button, self._buttons, "button")
-        if self._levels[button] or button in self._moving:
+        if not self.is_free(button):
             raise PanelRefusedError(f"the button {button!r} is held already")
         self._flicker(button, True)
 

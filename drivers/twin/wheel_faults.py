@@ -43,6 +43,9 @@ STRIKING = {FaultKind.SILENCE, FaultKind.BURST, FaultKind.POWER_CYCLE, FaultKind
 DAMAGING = {FaultKind.GLUED, FaultKind.TRUNCATED, FaultKind.FRAGMENTS, FaultKind.DOUBLED, FaultKind.BIT_NOISE}
 """Faults that damage lines, one in three of the spin."""
 
+SPIN, PERCENT = range(1, 1_000_000), range(101)
+"""Spins are counted from 1; a chance has a hundred hundredths at most."""
+
 FAULT = re.compile(r"(?P<kind>[a-z-]+)(?:@(?P<spin>\d+)(?::(?P<seconds>\d+))?(?::(?P<state>[1-5]))?|%(?P<percent>\d+))")
 
 
@@ -68,15 +71,26 @@ class FaultPlan:
         return self.by_spin.get(spin, ()) + by_chance
 
 
+class FaultPlanError(ValueError):
+    """Words that are no faults. ``words`` has them all."""
+
+    def __init__(self, words: list[str]) -> None:
+        shapes = "KIND@SPIN[:SECONDS[:STATE]], spins from 1 and states 1 to 5, or KIND%PERCENT, 100 at most"
+        wrong = ", ".join(map(repr, words))
+        super().__init__(f"{wrong}: a fault is {shapes}, with KIND one of {', '.join(FaultKind)}")
+        self.words = words
+
+
 def read_plan(text: str) -> FaultPlan:
-    """The plan that a person wrote. Raises ValueError with the word that is wrong and the words that are right."""
+    """The plan that a person wrote. Raises FaultPlanError with every word that is wrong."""
     by_spin = dict[int, tuple[Fault, ...]]()
     chances = dict[FaultKind, float]()
+    wrong = list[str]()
     for word in filter(None, (part.strip() for part in text.split(","))):
         match = FAULT.fullmatch(word)
-        if match is None or match["kind"] not in set(FaultKind):
-            shapes = f"KIND@SPIN[:SECONDS[:STATE]] or KIND%PERCENT, with KIND one of {', '.join(FaultKind)}"
-            raise ValueError(f"fault {word!r}: must be {shapes}")
+        if match is None or not _is_meant(match):
+            wrong.append(word)
+            continue
         kind = FaultKind(match["kind"])
         if match["percent"]:
             chances[kind] = int(match["percent"]) / 100
@@ -84,7 +98,15 @@ def read_plan(text: str) -> FaultPlan:
             fault = Fault(kind, int(match["seconds"] or Fault(kind).seconds), int(match["state"] or Fault(kind).state))
             spin = int(match["spin"])
             by_spin[spin] = (*by_spin.get(spin, ()), fault)
+    if wrong:
+        raise FaultPlanError(wrong)
     return FaultPlan(by_spin=by_spin, chances=chances)
+
+
+def _is_meant(match: re.Match[str]) -> bool:
+    """Whether a word of the right shape names a kind, and a spin or a chance that there can be."""
+    within = int(match["percent"]) in PERCENT if match["percent"] else int(match["spin"]) in SPIN
+    return within and match["kind"] in set(FaultKind)
 
 
 def damage(kind: FaultKind, line: bytes, rng: random.Random) -> bytes:

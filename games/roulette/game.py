@@ -142,7 +142,9 @@ class Roulette:
             case AnnounceLast():
                 return decide_last(state.seance, order, croupier=croupier, round_number=state.coup.round)
             case CloseSeance():
-                return decide_closing(state.seance, state.posts, order, round_open=not self.round_closed(state))
+                can_play = not health_.refusals(state.health, verify=rules.verify_wheel)
+                round_open = not self.round_closed(state)
+                return decide_closing(state.seance, state.posts, order, round_open=round_open, can_play=can_play)
             case (
                 OpenBetting()
                 | CallNoMoreBets()

@@ -96,15 +96,19 @@ def _call_no_more_bets(rules: RouletteRules, state: RouletteState, order: CallNo
         return refuse(order, Refusal.ROLE)
     if coup.phase is not Phase.BETTING:
         return refuse(order, Refusal.NOT_BETTING)
-    if coup.spin is None:
-        return refuse(order, Refusal.NOT_LAUNCHED)
     if rules.conduct is Conduct.CROUPIER and rules.button_calls_no_more_bets:
+        # Even when no launch was seen: what the croupier announces stops the bets at once.
         called = NoMoreBetsCalled(round=coup.round, source="croupier", by=order.by)
         timer = SetTimer(name=NUMBER_LIMIT, round=coup.round, after_ms=rules.number_limit_ms)
         return Decision(facts=(called,), requests=(timer,))
-    # The device missed it and a person calls it while the ball still runs: manual mode, and the number may count.
+    if rules.conduct is Conduct.LAUNCHER and not coup.launch_ordered:
+        return refuse(order, Refusal.NOT_LAUNCHED)
+    # The device missed it and a person calls it: manual mode. The number may count if the ball was seen to run, or if
+    # the croupier, who launched it, says so.
     called = NoMoreBetsCalled(round=coup.round, source="manual", by=order.by)
-    return Decision(facts=(called, *incident(state, "no_more_bets_undetected", number_allowed=True).facts))
+    witnessed = coup.spin is not None or rules.conduct is Conduct.CROUPIER
+    declared = incident(state, "no_more_bets_undetected", number_allowed=witnessed)
+    return Decision(facts=(called, *declared.facts))
 
 
 def _confirm(rules: RouletteRules, state: RouletteState, order: ConfirmNumber) -> Decision:

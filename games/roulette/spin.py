@@ -92,6 +92,8 @@ def decide(rules: RouletteRules, state: RouletteState, signal: Observation) -> D
 
 def _launched(rules: RouletteRules, state: RouletteState, signal: BallLaunched) -> Decision:
     coup = state.coup
+    if coup.phase is Phase.NO_MORE_BETS and coup.spin is None:
+        return _launched_after_the_call(state, signal)
     if coup.phase is not Phase.BETTING:
         return _disregard(state, signal)
     if rules.conduct is Conduct.LAUNCHER and not coup.launch_ordered:
@@ -99,6 +101,13 @@ def _launched(rules: RouletteRules, state: RouletteState, signal: BallLaunched) 
     if _wrong_way(state, signal.direction):
         return _refuse_spin(rules, state, signal)
     return Decision(facts=(_started(state, signal),), requests=_spin_timers(rules, coup.round))
+
+
+def _launched_after_the_call(state: RouletteState, signal: BallLaunched) -> Decision:
+    """The croupier had closed the bets before the launch was seen: it is this round's spin, if it is a valid one."""
+    if _wrong_way(state, signal.direction):
+        return incident(state, "rotor_not_alternating", number_allowed=False)
+    return Decision(facts=(_started(state, signal),))
 
 
 def _wrong_way(state: RouletteState, direction: Direction) -> bool:

@@ -295,16 +295,41 @@ def test_rien_ne_va_plus_by_the_croupiers_word_closes_bets_while_the_ball_runs()
     assert table.ends_round("17").the(RoundClosed).pocket == "17"
 
 
-def test_rien_ne_va_plus_before_the_ball_runs_or_twice_is_refused() -> None:
+def test_rien_ne_va_plus_while_no_bets_are_open_or_by_another_is_refused() -> None:
     table = playing()
     assert table.says_rien_ne_va_plus().refusal is Refusal.NOT_BETTING
     table.says_faites_vos_jeux()
-    assert table.says_rien_ne_va_plus().refusal is Refusal.NOT_LAUNCHED
     table.ball_runs()
     for by in others(Role.CROUPIER, Role.DIRECTOR):
         assert table.says_rien_ne_va_plus(by).refusal is Refusal.ROLE
     table.says_rien_ne_va_plus()
     assert table.says_rien_ne_va_plus().refusal is Refusal.NOT_BETTING
+
+
+@pytest.mark.law("67-15")
+def test_rien_ne_va_plus_of_a_croupier_whose_launch_was_not_seen_stops_the_bets_at_once() -> None:
+    table = playing()
+    table.says_faites_vos_jeux()
+    assert table.says_rien_ne_va_plus().the(NoMoreBetsCalled).source == "croupier"
+    assert table.stakes(1, {"rouge": 2 * EURO}).refusal is Refusal.STAKE_LATE
+
+
+def test_launch_seen_after_the_croupiers_call_is_the_rounds_spin() -> None:
+    table = playing()
+    table.says_faites_vos_jeux()
+    table.says_rien_ne_va_plus()
+    table.ball_runs()
+    assert table.ends_round("17").the(RoundClosed).pocket == "17"
+
+
+def test_launch_the_wrong_way_after_the_croupiers_call_lets_no_number_count() -> None:
+    table = playing()
+    table.plays_round()
+    table.says_faites_vos_jeux()
+    table.says_rien_ne_va_plus()
+    assert table.state.last_direction is not None
+    declared = table.ball_runs(direction=table.state.last_direction).the(IncidentDeclared)
+    assert (declared.cause, declared.number_allowed) == ("rotor_not_alternating", False)
 
 
 @pytest.mark.law("67-15")

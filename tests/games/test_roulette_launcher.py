@@ -284,13 +284,21 @@ def test_number_that_is_not_detected_in_time_is_manual_mode_with_a_number() -> N
 
 @pytest.mark.law("67-15")
 def test_rien_ne_va_plus_by_the_directors_word_is_manual_mode_with_a_number() -> None:
-    table = launched(playing(LAUNCHER))
+    table = playing(LAUNCHER).reaches(Phase.BETTING)
     assert table.says_rien_ne_va_plus().refusal is Refusal.NOT_LAUNCHED
+    table = launched(playing(LAUNCHER))
     table.ball_runs()
     assert table.says_rien_ne_va_plus(CROUPIER).refusal is Refusal.ROLE
     called = table.says_rien_ne_va_plus(DIRECTOR)
     assert called.the(NoMoreBetsCalled).source == "manual"
     assert called.the(IncidentDeclared).number_allowed
+
+
+@pytest.mark.law("67-15")
+def test_rien_ne_va_plus_when_the_launchers_ball_was_not_seen_closes_bets_and_lets_no_number_count() -> None:
+    called = launched(playing(LAUNCHER)).says_rien_ne_va_plus(DIRECTOR)
+    assert called.the(NoMoreBetsCalled).source == "manual"
+    assert not called.the(IncidentDeclared).number_allowed
 
 
 def test_rien_ne_va_plus_by_timer_closes_bets_and_the_wheels_own_call_is_then_expected() -> None:

@@ -269,6 +269,20 @@ def test_closing_after_the_announcement_waits_for_the_last_balls_even_when_every
     assert table.closes_seance().refusal is Refusal.LAST_NOT_PLAYED
 
 
+@pytest.mark.law("31")
+@pytest.mark.parametrize("conduct", list(Conduct))
+def test_closing_after_the_announcement_needs_no_balls_when_everybody_left_and_the_wheel_cannot_play(
+    conduct: Conduct,
+) -> None:
+    table = playing(conduct)
+    table.announces_last()
+    table.cashes_out(1)
+    table.wheel_falls_silent()
+    assert table.closes_seance().refusal is Refusal.LAST_NOT_PLAYED
+    table.cashes_out(2)
+    assert table.closes_seance().refusal is None
+
+
 @pytest.mark.law("67-15")
 def test_last_balls_of_a_launcher_are_played_even_when_every_player_has_left() -> None:
     table = playing(Conduct.LAUNCHER)

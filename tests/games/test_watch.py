@@ -78,7 +78,7 @@ FORGERIES: list[tuple[Phase, tuple[Fact, ...], str]] = [
     (
         Phase.MANUAL,
         (SpinStarted(round=1, spin=2, direction=Direction.CLOCKWISE, rotor_mrpm=0),),
-        "a spin after no more bets",
+        "a second spin after no more bets",
     ),
     (Phase.IDLE, (LastRoundsAnnounced(by=DIRECTOR, after_round=0),) * 2, "are announced once"),
 ]

@@ -106,7 +106,9 @@ class Watch:
                 self.open_round = self.last_round = number
                 self.called, self.number, self.number_allowed, self.direction = False, None, True, None
             case SpinStarted(round=number, direction=direction):
-                assert number == self.open_round and not self.called, "a spin after no more bets"
+                assert number == self.open_round, "a spin of another round"
+                unseen = before.coup.spin is None and self.number is None
+                assert not self.called or unseen, "a second spin after no more bets"
                 assert direction is (before.coup.expected or direction), "the rotor must turn the other way"
                 self.direction = direction
             case SpinRefused(round=number, direction=direction):
@@ -169,7 +171,8 @@ class Watch:
                 assert by.role is Role.DIRECTOR, "what only a director may do"
                 assert self.open_round is None, "a séance is closed with a round open"
                 played = self.valid_since_announcement in (None, 3) or before.seance.empty >= 3
-                assert played, "a séance is closed before its last rounds"
+                cannot_play = not may_begin(before.health, self.rules)
+                assert played or cannot_play, "a séance is closed before its last rounds"
                 self.valid_since_announcement = None
                 self._closing_figures(fact)
             case _:

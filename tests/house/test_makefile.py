@@ -4,7 +4,10 @@ The interpreter is played by a shell script that writes down how it was called, 
 """
 
 import os
+import re
+import shutil
 import subprocess
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -199,6 +202,54 @@ def test_install_for_a_package_forgets_where_it_was_staged(project: Project) -> 
     share = staged / "share" / "table-controller"
     assert (share / "systemd" / unit.name).read_text(encoding="utf-8") == "ExecStart=/opt/table/bin/tabled\n"
     assert (share / "config" / "roulette-launcher.toml").exists()
+
+
+def steps(project: Project) -> str:
+    """What is printed at the end of an installation of the real examples and units."""
+    shutil.copytree(ROOT / "config", project.folder / "config", dirs_exist_ok=True)
+    shutil.copytree(ROOT / "systemd", project.folder / "systemd")
+    answer = project.make("install", f"DESTDIR={project.folder}/staging")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout.partition("Installed.")[2]
+
+
+def test_install_prints_next_steps_whose_instance_is_the_name_in_the_example(project: Project) -> None:
+    printed = steps(project)
+    example = re.search(r"cp config/(\S+) ", printed)
+    assert example is not None
+    name = tomllib.loads((ROOT / "config" / example[1]).read_text(encoding="utf-8"))["table"]["name"]
+    named = re.findall(r"@([a-z0-9-]+)|/keys/([a-z0-9-]+)\.|/etc/table-controller/([a-z0-9-]+)\.toml", printed)
+    assert {found for one in named for found in one if found} == {name}
+    assert "TABLE" not in printed
+    assert "PREFIX" not in printed
+
+
+def test_install_prints_next_steps_with_every_path_that_the_unit_reads(project: Project) -> None:
+    printed = steps(project)
+    unit = (ROOT / "systemd" / "tabled@.service").read_text(encoding="utf-8")
+    paths = set(re.findall(r"/(?:etc|var/lib)/table-controller/\S*%i[.a-z]*", unit))
+    assert paths == {"/etc/table-controller/%i.toml", "/etc/table-controller/keys/%i.cred", "/var/lib/table-controller/%i"}
+    for path in paths:
+        assert path.replace("%i", "t07") in printed
+
+
+def test_install_prints_next_steps_in_the_order_in_which_each_can_be_done(project: Project) -> None:
+    printed = steps(project)
+    wanted = (
+        "systemd-sysusers",
+        "systemd-tmpfiles --create",
+        "udevadm trigger",
+        "t07.toml",
+        "tablectl config check",
+        "tablectl key create",
+        "systemd-creds encrypt --name=table-key",
+        "tablectl journal create",
+        "shred",
+        "IPAddressAllow=",
+        "systemctl enable --now",
+    )
+    assert [at for at in map(printed.find, wanted) if at < 0] == []
+    assert sorted(wanted, key=printed.find) == list(wanted)
 
 
 def test_clean_removes_the_environment_and_what_was_played(project: Project) -> None:

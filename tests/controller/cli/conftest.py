@@ -16,8 +16,11 @@ from controller.codec import to_plain
 from controller.daemon import Daemon
 from controller.rehearsal import simulate as rehearsal
 from controller.service import LoopLag, ServiceHealth, TimeQuality
-from controller.status import StatusServer
+from controller.status import Answer, StatusServer
 from drivers.twin.wheel_faults import FaultPlan, read_plan
+
+PATIENCE_S = 20.0
+"""What has not happened by then never will."""
 
 Run = Callable[..., Result]
 Status = dict[str, Any]
@@ -114,24 +117,37 @@ def all_staked(status: Status) -> bool:
     return len(posts) == 6 and all(post["staked"] for post in posts)
 
 
-Serve = Callable[[Mapping[str, Any]], Path]
+class Serve:
+    """``serve(status)`` is the socket of a daemon that answers this; other questions may be given by name."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._servers: list[_Server] = []
+
+    def __call__(self, status: Mapping[str, Any], **others: Mapping[str, Any]) -> Path:
+        # A socket's path must be short, and the name of a test is not.
+        server = _Server(self._folders.mktemp("s") / "status.sock", {"status": status, **others})
+        self._servers.append(server)
+        server.start()
+        return server.path
+
+    def wait_until_asked(self, times: int) -> None:
+        """Wait until the last daemon has been asked so often."""
+        for _ in range(times):
+            assert self._servers[-1].asked.acquire(timeout=PATIENCE_S)
+
+    def stop(self) -> None:
+        """Stop all daemons."""
+        for server in self._servers:
+            server.stop()
 
 
 @pytest.fixture
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """``serve(status)`` is the socket of a daemon that answers this; other questions may be given by name."""
-    servers: list[_Server] = []
-
-    def start(status: Mapping[str, Any], **others: Mapping[str, Any]) -> Path:
-        # A socket's path must be short, and the name of a test is not.
-        server = _Server(tmp_path_factory.mktemp("s") / "status.sock", {"status": status, **others})
-        servers.append(server)
-        server.start()
-        return server.path
-
-    yield start
-    for server in servers:
-        server.stop()
+    """Daemons that answer what they are told to."""
+    daemons = Serve(tmp_path_factory)
+    yield daemons
+    daemons.stop()
 
 
 class _Server:
@@ -139,28 +155,29 @@ class _Server:
 
     def __init__(self, path: Path, documents: Mapping[str, Mapping[str, Any]]) -> None:
         self.path = path
+        self.asked = threading.Semaphore(0)
         self._documents = documents
         self._listening = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
 
     def start(self) -> None:
         self._thread.start()
-        assert self._listening.wait(10)
+        assert self._listening.wait(PATIENCE_S)
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
 
     async def _serve(self) -> None:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        answers = {name.replace("_", "-"): _answer(document) for name, document in self._documents.items()}
+        answers = {name.replace("_", "-"): self._answer(document) for name, document in self._documents.items()}
         async with StatusServer(self.path, answers):
             self._listening.set()
             await self._ended.wait()
 
+    def _answer(self, document: Mapping[str, Any]) -> Answer:
+        async def answer() -> Mapping[str, Any]:
+            self.asked.release()
+            return document
 
-def _answer(document: Mapping[str, Any]) -> Any:
-    async def answer() -> Mapping[str, Any]:
-        return document
-
-    return answer
+        return answer

@@ -59,20 +59,20 @@ def report(outcome: str, *codes: int, text: str = "") -> dict[str, Any]:
     ],
 )
 def test_self_test_tells_what_the_wheel_found(
-    run: Run, serve: Any, betting: Status, answer: dict[str, Any], status: int, told: str
+    run: Run, serve: Serve, betting: Status, answer: dict[str, Any], status: int, told: str
 ) -> None:
     result = run("devices", "self-test", "--yes", "--socket", serve(betting, self_test=answer))
     assert (result.exit_code, told in result.stdout) == (status, True)
 
 
-def test_self_test_without_a_yes_asks_nothing_of_the_wheel(run: Run, serve: Any, betting: Status) -> None:
+def test_self_test_without_a_yes_asks_nothing_of_the_wheel(run: Run, serve: Serve, betting: Status) -> None:
     result = run("devices", "self-test", "--socket", serve(betting, self_test=report("done", 0)))
     assert (result.exit_code, "--yes" in result.stderr, result.stdout) == (2, True, "")
 
 
 @pytest.mark.parametrize("code", ["E-SELF-TEST-SEANCE", "E-STATUS-QUESTION"])
 def test_self_test_that_the_table_refuses_is_told_with_its_code(
-    run: Run, serve: Any, betting: Status, code: str
+    run: Run, serve: Serve, betting: Status, code: str
 ) -> None:
     refusal = {"code": code, "message": "not now"}
     result = run("devices", "self-test", "--yes", "--socket", serve(betting, self_test=refusal))

@@ -4,6 +4,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import fields
 from enum import Enum
+from itertools import pairwise
 from typing import Any, NewType
 
 import click
@@ -63,7 +64,7 @@ def test_colours_of_the_wheel_alternate_and_zeros_have_neither(wheel: Wheel) -> 
     numbers = [colour for colour in colours if colour != "green"]
     assert colours.count("green") == wheel - 36
     if wheel is Wheel.SINGLE_ZERO:
-        assert all(one != other for one, other in zip(numbers, numbers[1:], strict=False))
+        assert all(one != other for one, other in pairwise(numbers))
 
 
 def test_number_is_announced_with_its_colour() -> None:

@@ -19,7 +19,6 @@ from controller.certify.leaf import FIRST_PREVIOUS, LEAF_BOUND, Record, Stamp, b
 from controller.certify.note import KeyType, Signer, sign_note
 from controller.delivery.orders import (
     CHALLENGE_LIFE_S,
-    CHALLENGES_BOUND,
     ORDER_MESSAGE_BOUND,
     VERBS,
     EnrolledPerson,
@@ -31,6 +30,8 @@ from controller.entropy import SeededEntropy
 from controller.inbox import Inbox, Outcome
 from controller.schemas import CREDIT_BOUND_CENTS, Challenge, OrderReply
 from drivers.clock import ManualClock
+from games.money import Cents
+from games.posts import CreditAdded
 from games.refusals import Refusal
 from games.rules import Fact
 from games.seance import OrderRefused, PostsPutInService, SeanceOpened
@@ -222,10 +223,10 @@ def test_answers_carry_the_correlation_data_of_their_command(desk: Desk) -> None
 
 
 def test_text_that_is_signed_is_exactly_the_published_one(desk: Desk) -> None:
-    challenge = Challenge(id="q", nonce="5b" * 16, boot="9f1c", origin="casino.example/table/t07/1", expires_s=1)
+    challenge = Challenge(id="q", nonce="5b" * 24, boot="9f1c", origin="casino.example/table/t07/1", expires_s=1)
     text = order_text(challenge, "post.credit", {"post": 3, "cents": 5_000})
     assert text == (
-        "table-controller/order/v1\ncasino.example/table/t07/1\nboot 9f1c\nnonce 5b5b5b5b5b5b5b5b5b5b5b5b5b5b5b5b\n"
+        f"table-controller/order/v1\ncasino.example/table/t07/1\nboot 9f1c\nnonce {'5b' * 24}\n"
         'do post.credit\nargs {"cents":5000,"post":3}\n'
     )
 
@@ -265,7 +266,7 @@ def test_order_that_changes_nothing_is_told_so(desk: Desk) -> None:
     desk.certify()
     reply = desk.answer()
     assert (reply["ok"], reply["code"]) == (False, "E-ORDER-NO-EFFECT")
-    assert len(reply["nonce"]) == 32
+    assert len(reply["nonce"]) == 48
 
 
 def test_longest_order_fits_an_entry_with_its_evidence(desk: Desk) -> None:
@@ -329,18 +330,24 @@ def test_revocation_counts_from_the_next_order(desk: Desk) -> None:
     assert desk.refusal(note) == "E-ORDER-REVOKED"
 
 
-def test_order_that_was_taken_is_refused_when_it_comes_again(desk: Desk) -> None:
-    note = desk.order(CASHIER, "post.credit")
-    desk.receive(note)
-    assert desk.taken() is not None
-    assert desk.refusal(note) == "E-ORDER-NONCE"
-
-
-def test_second_order_on_the_same_challenge_is_refused(desk: Desk) -> None:
+def test_order_on_a_used_challenge_is_refused_with_the_advice_to_look_first(desk: Desk) -> None:
     challenge = desk.challenge()
     desk.receive(write_order(CASHIER, challenge, "post.credit", {"post": 3, "cents": 100}))
     assert desk.taken() is not None
-    assert desk.refusal(write_order(CASHIER, challenge, "post.credit", {"post": 3, "cents": 200})) == "E-ORDER-NONCE"
+    desk.receive(write_order(CASHIER, challenge, "post.credit", {"post": 3, "cents": 200}))
+    assert desk.taken() is None
+    reply = desk.answer()
+    assert (reply["code"], reply["nonce"]) == ("E-ORDER-NONCE", challenge.nonce)
+    assert reply["message_en"].index("Look first") < reply["message_en"].index("sign again")
+    assert reply["message"].index("Regardez d'abord") < reply["message"].index("signez de nouveau")
+
+
+@pytest.mark.parametrize("key", [CASHIER, DIRECTOR], ids=["same-person", "another-person"])
+def test_order_on_a_used_challenge_is_refused_whoever_signs_it(desk: Desk, key: Signer) -> None:
+    challenge = desk.challenge()
+    desk.receive(write_order(CASHIER, challenge, "consigned.release", {"consignment": 1}))
+    assert desk.taken() is not None
+    assert desk.refusal(write_order(key, challenge, "consigned.release", {"consignment": 2})) == "E-ORDER-NONCE"
 
 
 @pytest.mark.parametrize(("late_us", "good"), [(-1, True), (0, False)])
@@ -352,8 +359,21 @@ def test_challenge_is_good_until_it_expires(desk: Desk, late_us: int, good: bool
     assert desk.desk.counts["E-ORDER-NONCE"] == (0 if good else 1)
 
 
+@pytest.mark.parametrize("at", range(0, 48, 5))
+def test_order_on_a_challenge_that_was_altered_is_refused(desk: Desk, at: int) -> None:
+    good = desk.challenge()
+    other = "0" if good.nonce[at] != "0" else "f"
+    altered = good.model_copy(update={"nonce": good.nonce[:at] + other + good.nonce[at + 1 :]})
+    assert desk.refusal(write_order(DIRECTOR, altered, "game.restart", {})) == "E-ORDER-NONCE"
+
+
+def test_order_on_a_challenge_of_another_key_is_refused(desk: Desk) -> None:
+    other = Desk(seed=desk.seed + 1).challenge()
+    assert desk.refusal(write_order(DIRECTOR, other, "game.restart", {})) == "E-ORDER-NONCE"
+
+
 def test_order_on_a_challenge_that_nobody_issued_is_refused(desk: Desk) -> None:
-    made_up = desk.challenge().model_copy(update={"nonce": "0" * 32})
+    made_up = desk.challenge().model_copy(update={"nonce": "0" * 48})
     assert desk.refusal(write_order(DIRECTOR, made_up, "game.restart", {})) == "E-ORDER-NONCE"
 
 
@@ -467,18 +487,99 @@ def test_bad_request_for_a_challenge_is_refused(desk: Desk, payload: bytes, says
     assert reply.get("id") == ("q" if b'"id":"q"' in payload and payload.endswith(b"}") else None)
 
 
-def test_challenges_over_the_bound_are_refused_until_the_oldest_expires(desk: Desk) -> None:
+def test_challenges_without_end_shut_nobody_out_and_never_come_twice(desk: Desk) -> None:
     first = desk.order(DIRECTOR, "game.restart")
-    desk.clock.advance_us(1_000_000)
-    for _ in range(CHALLENGES_BOUND - 1):
-        desk.challenge()
-    desk.receive(b'{"ask":"challenge","id":"q1"}')
-    reply = desk.answer()
-    assert (reply["id"], reply["code"]) == ("q1", "E-ORDER-CHALLENGES")
+    nonces = {desk.challenge().nonce for _ in range(2_000)}
+    assert len(nonces) == 2_000
     desk.receive(first)
     assert desk.taken() is not None, "those that are out stay good"
-    desk.clock.advance_us((CHALLENGE_LIFE_S - 1) * 1_000_000)
-    desk.challenge()
+    desk.receive(desk.order(CASHIER, "post.credit"))
+    assert desk.taken() is not None
+
+
+# ── Repeats ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def credited(cents: int) -> CreditAdded:
+    return CreditAdded(
+        post=3, sitting=1, cents=Cents(cents), credit=Cents(cents), by=Person(badge="K1", role=Role.CASHIER)
+    )
+
+
+@pytest.mark.law("67-15")
+def test_credit_that_was_carried_out_gets_the_same_certified_answer_again_and_is_not_given_twice(desk: Desk) -> None:
+    note = desk.order(CASHIER, "post.credit")
+    desk.receive(note)
+    desk.certify(credited(5_000))
+    first = desk.answer()
+    for _ in range(3):
+        desk.receive(note)
+        assert desk.answer() == first
+    assert (first["ok"], first["index"], first["data"]["cents"]) == (True, 0, 5_000)
+    assert desk.taken() is None
+    assert desk.desk.counts == {"challenged": 1, "taken": 1, "repeated": 3}
+
+
+def test_refusal_that_was_certified_is_answered_alike_when_its_order_comes_again(desk: Desk) -> None:
+    note = desk.order(DIRECTOR, "game.restart")
+    desk.receive(note)
+    person = Person(badge="D1", role=Role.DIRECTOR)
+    desk.certify(OrderRefused(order="RestartGame", by=person, reason=Refusal.NOT_HALTED))
+    first = desk.answer()
+    desk.receive(note)
+    assert desk.answer() == first
+    assert first["code"] == "E-NOT-HALTED"
+
+
+def test_order_repeated_in_flight_is_answered_once_to_the_last_who_asked(desk: Desk) -> None:
+    note = desk.order(CASHIER, "post.credit")
+    for correlation in (b"one", b"two"):
+        desk.receive(note, correlation)
+    assert desk.sent == []
+    desk.certify(credited(5_000))
+    assert [correlation for _, correlation in desk.sent] == [b"two"]
+    assert desk.answer()["ok"] is True
+    assert desk.taken() is None
+    desk.receive(note, b"three")
+    assert [correlation for _, correlation in desk.sent] == [b"three"]
+
+
+def test_order_that_changed_nothing_is_told_so_again(desk: Desk) -> None:
+    note = desk.order(DIRECTOR, "presence.attest")
+    desk.receive(note)
+    desk.certify()
+    first = desk.answer()
+    desk.receive(note)
+    assert desk.answer() == first
+    assert desk.taken() is None
+
+
+@pytest.mark.parametrize(("late_us", "answered"), [(-1, True), (0, False)])
+def test_order_carried_out_is_answered_again_for_a_life_of_a_challenge_after_its_use(
+    desk: Desk, late_us: int, answered: bool
+) -> None:
+    note = desk.order(CASHIER, "post.credit")
+    desk.clock.advance_us(CHALLENGE_LIFE_S * 1_000_000 - 1)
+    desk.receive(note)
+    desk.certify(credited(5_000))
+    first = desk.answer()
+    desk.clock.advance_us(CHALLENGE_LIFE_S * 1_000_000 + late_us)
+    desk.receive(note)
+    again = desk.answer()
+    assert (again == first) is answered
+    assert answered or again["code"] == "E-ORDER-NONCE"
+    assert desk.taken() is None
+
+
+def test_order_of_a_person_revoked_since_gets_no_answer_again() -> None:
+    persons = dict(PERSONS)
+    desk = Desk(persons=persons)
+    note = desk.order(CASHIER, "post.credit")
+    desk.receive(note)
+    desk.certify(credited(5_000))
+    desk.answer()
+    persons["K1"] = EnrolledPerson("K1", Role.CASHIER, CASHIER.verifier.vkey, revoked=True)
+    assert desk.refusal(note) == "E-ORDER-REVOKED"
 
 
 # ── Enrolment ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,15 @@ from controller import codec
 from controller import inbox as inbox_module
 from controller.certify.leaf import FIRST_PREVIOUS, LEAF_BOUND, Record, Stamp, build_leaf
 from controller.delivery import posts as posts_module
-from controller.delivery.posts import REQUESTS_PER_ROUND, REQUESTS_REMEMBERED, PostsGateway
+from controller.delivery.posts import (
+    DEAF_US,
+    MESSAGES_AT_ONCE,
+    MESSAGES_PER_S,
+    REFUSALS_PER_ROUND,
+    REQUESTS_PER_ROUND,
+    REQUESTS_REMEMBERED,
+    PostsGateway,
+)
 from controller.entropy import SeededEntropy
 from controller.inbox import Inbox, Outcome
 from controller.schemas import NUMBER_BOUND, STAKES_BOUND, PostReply
@@ -40,6 +48,7 @@ from games.signals import (
 
 POCKETS = tuple(str(number) for number in range(37))
 POSTS = 3
+PACE_US = 1_000_000 // MESSAGES_PER_S
 STAMP = Stamp(source="casino.example/table/t07/1", boot="9f1c0b7e52d3a844", mono_ms=1, wall_ms=1, quality="ntp")
 NOTHING_ASKED = Started(at_us=0, boot="9f1c0b7e52d3a844", unclean=False)
 REPLY: TypeAdapter[Any] = TypeAdapter(PostReply)
@@ -131,8 +140,9 @@ class Table:
         self.round_began_at = len(self.leaves)
 
     def ask(self, post: int, **message: Any) -> None:
-        """A post sends a message."""
+        """A post sends a message, and then waits for as long as it must to be heard for ever."""
         self.gateway.receive(post, json.dumps(message).encode())
+        self.clock.advance_us(PACE_US)
 
     def answers(self) -> list[Reply]:
         """What the posts were told since the last call; each answer is one of those that are published."""
@@ -394,7 +404,7 @@ def test_restart_does_not_count_what_the_house_did_for_a_post(table: Table, monk
     monkeypatch.setattr(posts_module, "REQUESTS_PER_ROUND", 1)
     table.certify(NOTHING_ASKED, PlayerSteppedAway(post=1, request="", sitting=1))
     table.start()
-    table.ask(1, id="x", do="back")
+    table.ask(1, **stake("x", 1))
     assert len(table.inbox) == 1
 
 
@@ -418,6 +428,10 @@ class Once(RuleBasedStateMachine):
     @rule(post=st.integers(1, 2), request=st.sampled_from("abcdefghij"), ahead=st.integers(-1, 1))
     def ask(self, post: int, request: str, ahead: int) -> None:
         self.table.ask(post, **stake(request, max(1, self.table.round + ahead)))
+
+    @rule(post=st.integers(1, 2), request=st.sampled_from("abcdefghij"))
+    def step_away(self, post: int, request: str) -> None:
+        self.table.ask(post, id=request, do="away")
 
     @rule(most=st.integers(1, 20))
     def commit(self, most: int) -> None:
@@ -465,7 +479,8 @@ def flooded_rounds(table: Table, per_round: int, rounds: int) -> None:
     table.commit()
 
 
-def test_forgotten_request_never_acts_again(table: Table) -> None:
+def test_forgotten_request_never_acts_again(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(posts_module, "REFUSALS_PER_ROUND", REQUESTS_REMEMBERED)
     flooded_rounds(table, per_round=REQUESTS_PER_ROUND + 50, rounds=4)
     certified = table.stakes_certified()
     assert len(certified) > REQUESTS_REMEMBERED, "the memory was filled"
@@ -481,6 +496,9 @@ def test_forgotten_request_would_act_again_if_a_round_could_hold_more_than_the_m
             table.ask(1, **stake(str(number), 1))
         table.commit()
     assert max(table.stakes_certified().values()) == 2
+
+
+# ── Allowance of a round ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_flood_of_a_round_is_refused_uncertified_counted_and_over_with_the_round(table: Table) -> None:
@@ -517,6 +535,192 @@ def test_requests_in_flight_when_the_round_changes_count_in_the_new_one(table: T
     table.next_round()
     table.ask(1, **stake("one-more", 2))
     assert table.answer()["code"] == "E-POST-FLOOD"
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_requests_that_name_no_round_take_nothing_of_the_allowance_of_the_round(
+    table: Table, monkeypatch: pytest.MonkeyPatch, restart: bool
+) -> None:
+    monkeypatch.setattr(posts_module, "REQUESTS_PER_ROUND", 2)
+    for number in range(5):
+        table.ask(1, id=f"away-{number}", do="away")
+    table.commit()
+    if restart:
+        table.start()
+    table.ask(1, **stake("a", 1))
+    table.ask(1, **stake("b", 1))
+    table.ask(1, id="last", do="away")
+    table.commit()
+    assert [reply["ok"] for reply in table.answers()] == [True] * 8
+
+
+def test_requests_that_name_no_round_in_flight_do_not_count_in_the_next(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(posts_module, "REQUESTS_PER_ROUND", 1)
+    table.ask(1, id="away", do="away")
+    table.next_round()
+    table.ask(1, **stake("a", 2))
+    assert len(table.inbox) == 2
+
+
+def test_requests_that_name_no_round_push_no_stake_out_of_the_memory(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(posts_module, "REQUESTS_REMEMBERED", 3)
+    table.ask(1, **stake("s", 1))
+    for number in range(10):
+        table.ask(1, id=f"away-{number}", do="away")
+    table.commit()
+    table.ask(1, **stake("s", 1))
+    table.commit()
+    assert table.stakes_certified() == {(1, "s"): 1}
+
+
+@pytest.mark.parametrize("named", [1, 9], ids=["of-the-last-round", "refused-for-a-round-to-come"])
+def test_restart_counts_only_what_names_the_present_round(
+    table: Table, monkeypatch: pytest.MonkeyPatch, named: int
+) -> None:
+    monkeypatch.setattr(posts_module, "REQUESTS_PER_ROUND", 2)
+    for number in range(2):
+        table.ask(1, **stake(str(number), named))
+    table.commit()
+    table.round += 1  # the journal's tail reaches back beyond the round
+    table.start()
+    table.answers()
+    table.ask(1, **stake("0", named))
+    assert table.answer()["index"] == 0, "it is remembered all the same"
+    table.ask(1, **stake("new", 2))
+    assert len(table.inbox) == 1
+
+
+def test_restart_keeps_a_stake_of_the_present_round_whatever_others_the_journal_holds(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(posts_module, "REQUESTS_REMEMBERED", 3)
+    table.ask(1, **stake("s", 1))
+    for number in range(5):
+        table.ask(1, **stake(str(number), 9))
+        table.ask(1, id=f"away-{number}", do="away")
+    table.commit()
+    table.start()
+    table.ask(1, **stake("s", 1))
+    table.commit()
+    assert table.stakes_certified() == {(1, "s"): 1}
+
+
+def test_request_that_changed_nothing_leaves_no_trace_in_the_next_round(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(posts_module, "REQUESTS_PER_ROUND", 1)
+    table.minimum = 100
+    table.ask(1, id="m", do="minimum", cents=100)
+    table.commit()
+    table.next_round()
+    table.ask(1, **stake("a", 2))
+    assert len(table.inbox) == 1
+
+
+# ── Refusals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def refused_stakes(table: Table, count: int) -> None:
+    """One post has so many stakes refused, certified."""
+    for number in range(count):
+        table.ask(1, **stake(f"{table.round}.{number}", table.round + 5))
+    table.commit()
+    assert {reply["code"] for reply in table.answers()} <= {"E-ROUND-OTHER"}
+
+
+def test_refusals_of_a_round_are_certified_up_to_their_bound_and_again_in_the_next(table: Table) -> None:
+    refused_stakes(table, REFUSALS_PER_ROUND)
+    table.ask(1, **stake("one-more", 1))
+    reply = table.answer()
+    assert (reply["id"], reply["code"], "index" in reply) == ("one-more", "E-POST-FLOOD", False)
+    assert len(table.leaves) == REFUSALS_PER_ROUND
+    table.ask(2, **stake("another-post", 1))
+    table.ask(1, id="away", do="away")
+    assert len(table.inbox) == 2, "others, and what names no round, are still taken"
+    table.commit()
+    table.next_round()
+    table.ask(1, **stake("one-more", 2))
+    table.commit()
+    assert [reply["ok"] for reply in table.answers()] == [True] * 3
+
+
+def test_refusals_below_their_bound_hinder_nothing(table: Table) -> None:
+    refused_stakes(table, REFUSALS_PER_ROUND - 1)
+    table.ask(1, **stake("s", 1))
+    table.commit()
+    assert table.answer()["ok"] is True
+
+
+def test_refusals_of_the_present_round_count_after_a_restart(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(posts_module, "REFUSALS_PER_ROUND", 1)
+    refused = PlaceStakes(at_us=1, post=1, request="r", round=1, stakes=())
+    table.certify(refused, RequestRefused(post=1, request="r", asked="PlaceStakes", reason=Refusal.STAKE_LATE))
+    table.start()
+    table.ask(1, **stake("s", 1))
+    assert table.answer()["code"] == "E-POST-FLOOD"
+
+
+# ── Pace ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+HELLO = b'{"id":"h","do":"hello"}'
+
+
+def test_burst_is_read_up_to_its_bound_then_told_once_then_dropped_for_a_second(table: Table) -> None:
+    for _ in range(MESSAGES_AT_ONCE + 50):
+        table.gateway.receive(1, HELLO)
+    *greeted, told = table.answers()
+    assert [reply["ok"] for reply in greeted] == [True] * MESSAGES_AT_ONCE
+    assert (told["id"], told["ok"], told["code"]) == ("h", False, "E-POST-FLOOD")
+    assert table.gateway.counts == {"E-POST-FLOOD": 1, "dropped": 49}
+    table.clock.advance_us(DEAF_US - 1)
+    table.gateway.receive(1, HELLO)
+    assert table.answers() == []
+    table.clock.advance_us(1)
+    table.gateway.receive(1, HELLO)
+    assert table.answer()["ok"] is True
+
+
+@pytest.mark.parametrize("payload", [HELLO, b"{", b"x" * 100_000, json.dumps(stake("s", 1)).encode()])
+def test_message_of_any_kind_counts_and_costs_the_other_posts_nothing(table: Table, payload: bytes) -> None:
+    for _ in range(5_000):
+        table.gateway.receive(1, payload)
+    assert table.gateway.counts["dropped"] == 5_000 - MESSAGES_AT_ONCE - 1
+    table.sent.clear()
+    table.gateway.receive(2, HELLO)
+    assert table.answer()["ok"] is True
+
+
+def test_flood_without_a_readable_id_is_told_without_one(table: Table) -> None:
+    for _ in range(MESSAGES_AT_ONCE + 1):
+        table.gateway.receive(1, b"{")
+    assert table.answers()[-1].keys() == {"ok", "code", "message", "message_en"}
+
+
+def test_post_at_the_permitted_pace_is_heard_for_ever(table: Table) -> None:
+    for _ in range(20 * MESSAGES_AT_ONCE):
+        table.ask(1, id="h", do="hello")
+    assert table.gateway.counts == {}
+
+
+@given(st.lists(st.tuples(st.integers(0, 2_000_000), st.integers(1, 400)), max_size=12))
+@settings(max_examples=60)
+def test_post_is_never_read_more_than_its_burst_and_its_pace_allow(bursts: list[tuple[int, int]]) -> None:
+    table = Table()
+    read_at_us: list[int] = []
+    for pause_us, count in bursts:
+        table.clock.advance_us(pause_us)
+        table.sent.clear()
+        for _ in range(count):
+            table.gateway.receive(1, HELLO)
+        read_at_us += [table.clock.now_us] * sum(b'"ok":true' in payload for _, payload in table.sent)
+    for first, began_us in enumerate(read_at_us):
+        for last in range(first, len(read_at_us)):
+            allowed = MESSAGES_AT_ONCE + (read_at_us[last] - began_us) * MESSAGES_PER_S // 1_000_000
+            assert last - first + 1 <= allowed + 1
 
 
 # ── Bad messages (test_wire.py has them all) ──────────────────────────────────────────────────────────────────────────

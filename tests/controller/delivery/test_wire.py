@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from controller.delivery import wire
-from controller.delivery.wire import WireError, certified_reply, decode_post_message, request_id
+from controller.delivery.wire import WireError, certified_reply, decode_post_message, is_refusal, request_id
 from controller.schemas import NUMBER_BOUND, STAKES_BOUND, StakeRequest
 
 GOOD: dict[str, Any] = {"id": "s1", "do": "stake", "round": 1, "stakes": [{"bet": "rouge", "cents": 200}]}
@@ -309,3 +309,16 @@ def test_answer_of_a_certified_refusal_of_any_version_carries_its_reason_as_code
 
 def test_answer_of_a_kind_that_only_resembles_a_refusal_is_no_refusal() -> None:
     assert json.loads(certified_reply({}, leaf("fr.table.refused.stakes.v1", {})))["ok"] is True
+
+
+@pytest.mark.parametrize(
+    ("kind", "refused"),
+    [
+        ("fr.table.post.request.refused.v1", True),
+        ("fr.table.order.refused.v12", True),
+        ("fr.table.refused.stakes.v1", False),
+        ("fr.table.stakes.placed.v1", False),
+    ],
+)
+def test_kind_is_a_refusal_exactly_when_it_ends_so(kind: str, refused: bool) -> None:
+    assert is_refusal(kind) is refused

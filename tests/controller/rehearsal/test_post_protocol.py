@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from controller import codec
-from controller.delivery.posts import REQUESTS_PER_ROUND, REQUESTS_REMEMBERED
+from controller.delivery.posts import (
+    DEAF_US,
+    MESSAGES_AT_ONCE,
+    MESSAGES_PER_S,
+    REFUSALS_PER_ROUND,
+    REQUESTS_PER_ROUND,
+    REQUESTS_REMEMBERED,
+)
 from controller.delivery.wire import POST_MESSAGE_BOUND
 from controller.schemas import RANDOM_POCKETS_BOUND, STAKES_BOUND, VERBS
 from controller.snapshots import POST_PROTOCOL
@@ -123,6 +130,9 @@ def test_post_protocol_page_names_every_request_with_its_fields() -> None:
 def test_post_protocol_page_gives_the_bounds_of_the_program() -> None:
     for bound in (POST_MESSAGE_BOUND, REQUESTS_PER_ROUND, REQUESTS_REMEMBERED):
         assert f"{bound:,}" in PAGE
+    assert f"{MESSAGES_PER_S} messages a second, and {MESSAGES_AT_ONCE} in one burst" in PAGE
+    assert (DEAF_US, "for one second nothing more" in PAGE) == (1_000_000, True)
+    assert f"{REFUSALS_PER_ROUND} of them refused" in PAGE
     assert f"1 to {STAKES_BOUND} of" in PAGE
     assert f"1 to {RANDOM_POCKETS_BOUND}" in PAGE
     assert f"`{POST_PROTOCOL}`" in PAGE.splitlines()[0]

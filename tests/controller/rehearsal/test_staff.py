@@ -13,13 +13,13 @@ DIRECTOR = Signer(f"{SITE}/personne/director", bytes(range(32)))
 CASHIER = Signer(f"{SITE}/personne/cashier", bytes(range(1, 33)))
 
 
-def challenge(nonce: str = "ab" * 16) -> bytes:
+def challenge(nonce: str = "ab" * 24) -> bytes:
     answer = Challenge(id="staff", nonce=nonce, boot="0123456789abcdef", origin=f"{SITE}/table/t07/1", expires_s=120)
     return answer.model_dump_json().encode()
 
 
 def done(**fields: object) -> bytes:
-    return json.dumps({"nonce": "ab" * 16, "ok": True, "index": 1, "kind": "k", "data": {}, **fields}).encode()
+    return json.dumps({"nonce": "ab" * 24, "ok": True, "index": 1, "kind": "k", "data": {}, **fields}).encode()
 
 
 @pytest.fixture
@@ -64,5 +64,5 @@ def test_staff_whose_connection_was_lost_asks_for_a_new_challenge(staff: StaffTw
     staff.order("director", "seance.open")
     staff.on_reply(challenge())
     assert staff.again() == [b'{"ask":"challenge","id":"staff"}']
-    assert len(staff.on_reply(challenge("cd" * 16))) == 1
+    assert len(staff.on_reply(challenge("cd" * 24))) == 1
     assert StaffTwin({}).again() == []
