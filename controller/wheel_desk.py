@@ -24,6 +24,11 @@ class WheelDesk:
         self._something = asyncio.Event()
         self._verified: asyncio.Event | None = None
 
+    @property
+    def waiting(self) -> tuple[Request, ...]:
+        """The requests that wait, in order."""
+        return tuple(self._waiting)
+
     def perform(self, request: Request) -> None:
         """Queue a request that concerns the wheel; others are ignored."""
         match request:
