@@ -16,7 +16,6 @@ BIN      = $(VENV)/bin
 STAMP    = $(VENV)/installed
 TARGET   = $(DESTDIR)$(PREFIX)
 SHARE    = $(TARGET)/share/table-controller
-EXAMPLE  = roulette-launcher.toml
 
 .DEFAULT_GOAL = help
 .PHONY: help run test check bench docs install clean venv venv-fill installable
@@ -103,39 +102,4 @@ install: installable
 	@rm -rf '$(SHARE)/config' '$(SHARE)/systemd' && cp -r config systemd '$(SHARE)/'
 	@find '$(SHARE)/systemd' -type f -exec sed -i 's|/opt/table-controller|$(PREFIX)|g' {} +
 	@echo
-	@name="$$(sed -n 's/^name = "\(.*\)"$$/\1/p' config/$(EXAMPLE))"; sed -n 's/^# next: \{0,1\}//p' Makefile \
-	  | sed "s|PREFIX|$(PREFIX)|g; s|EXAMPLE|$(EXAMPLE)|g; s|TABLE|$$name|g"
-
-# The name of a table is the instance of its units: tabled@TABLE reads /etc/table-controller/TABLE.toml and keys/TABLE.cred.
-#
-# next: Installed. Next, on the table, as root, for the table TABLE:
-# next:
-# next:   cd PREFIX/share/table-controller
-# next:
-# next: 1. Accounts, folders, device names, units
-# next:   cp systemd/sysusers.d/* /usr/lib/sysusers.d/ && systemd-sysusers
-# next:   cp systemd/tmpfiles.d/* /usr/lib/tmpfiles.d/ && systemd-tmpfiles --create
-# next:   cp systemd/modules-load.d/* /usr/lib/modules-load.d/ && systemctl restart systemd-modules-load
-# next:   cp systemd/*.rules /etc/udev/rules.d/ && udevadm control --reload && udevadm trigger
-# next:   cp systemd/*.service systemd/*.timer /etc/systemd/system/ && systemctl daemon-reload
-# next:
-# next: 2. Its configuration, named as the table is in it
-# next:   cp config/EXAMPLE /etc/table-controller/TABLE.toml    # then make it this table's
-# next:   PREFIX/bin/tablectl config check /etc/table-controller/TABLE.toml
-# next:
-# next: 3. Its key, sealed to this machine
-# next:   PREFIX/bin/tablectl key create --config /etc/table-controller/TABLE.toml --out /etc/table-controller/keys/TABLE.key
-# next:   systemd-creds encrypt --name=table-key /etc/table-controller/keys/TABLE.key /etc/table-controller/keys/TABLE.cred
-# next:
-# next: 4. Its empty journal; then the open key goes
-# next:   install -d -m 0750 -o tabled -g tabled /var/lib/table-controller/TABLE
-# next:   PREFIX/bin/tablectl journal create --config /etc/table-controller/TABLE.toml --key /etc/table-controller/keys/TABLE.key
-# next:   chown -R tabled:tabled /var/lib/table-controller/TABLE
-# next:   shred -u /etc/table-controller/keys/TABLE.key
-# next:
-# next: 5. The way to the broker: two lines, [Service] and IPAddressAllow= with its address
-# next:   systemctl edit tabled@TABLE
-# next:
-# next: 6. The table, and the verification of its journal every night
-# next:   systemctl enable --now tabled@TABLE tabled-verify@TABLE.timer
-# next:   PREFIX/bin/tablectl doctor --config /etc/table-controller/TABLE.toml
+	@cat '$(SHARE)/systemd/INSTALL.txt'

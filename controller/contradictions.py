@@ -36,7 +36,9 @@ def _mirror_contradictions(config: Config) -> Iterator[ConfigFault]:
     try:
         if Verifier.parse(config.mirror.vkey).key_type is not KeyType.COSIGNATURE:
             english = "is no cosigner's key: those are of type 0x04"
-            yield ConfigFault(place, shown, english, "n'est pas la clé d'un service central : celles-ci sont du type 0x04")
+            yield ConfigFault(
+                place, shown, english, "n'est pas la clé d'un service central : celles-ci sont du type 0x04"
+            )
     except KeyFault as error:
         yield _bad_key(place, shown, error)
 

@@ -22,10 +22,10 @@ from controller.certify.recovery import recover
 from controller.certify.storage import check_layout, connect_reader, faults_of, refuse_volatile
 from controller.cli import device_checks
 from controller.cli.findings import Finding, Level, Status, error, warn, well
-from controller.cli.language import here
+from controller.cli.language import colon, here
 from controller.cli.status import QUALITIES, reason_detail, reasons
 from controller.cli.target import VKEY, Past
-from controller.cli.words import word
+from controller.cli.words import ROLES, word
 from controller.config import credential
 from controller.daemon import RulesFault, refuse_other_rules
 from controller.delivery.broker_settings import BrokerSettings, CredentialsError
@@ -46,8 +46,8 @@ STEPS = ("E-POSTS-NOT-IN-SERVICE", "E-SEANCE-OPEN")
 """Reasons that are no trouble: what staff do next, or have done."""
 
 
-def checks(config: Config, status: Status | None) -> Iterator[Finding]:
-    """Every finding. ``status`` is None when no daemon answers."""
+def checks(config: Config, file: Path, status: Status | None) -> Iterator[Finding]:
+    """Every finding about the table that ``file`` configures. ``status`` is None when no daemon answers."""
     yield from _running(config, status)
     yield from _key(config, running=status is not None)
     yield from _journal(config)
@@ -157,14 +157,14 @@ def _verifier(config: Config) -> Verifier | None:
         return None
 
 
-def _journal(config: Config) -> Iterator[Finding]:
+def _journal(config: Config, config_file: Path) -> Iterator[Finding]:
     subject, file = here("journal", "journal"), config.journal.file
     try:
         if not config.journal.volatile:
             refuse_volatile(file)
         if not file.exists():
-            missing = here(f"{file} ; tablectl journal create --config", f"{file}; tablectl journal create --config")
-            raise JournalFault("E-JOURNAL-MISSING", missing)
+            create = f"tablectl journal create --config {config_file}"
+            raise JournalFault("E-JOURNAL-MISSING", here(f"{file} ; {create}", f"{file}; {create}"))
         verifier = _verifier(config)
         with faults_of(file), closing(connect_reader(file)) as connection:
             check_layout(connection, file)
@@ -263,9 +263,9 @@ def _reached(subject: str, level: Level, settings: BrokerSettings, context: ssl.
             if context is not None:
                 context.wrap_socket(line, server_hostname=settings.host).close()
     except ssl.SSLError as error:
-        return Finding(level, subject, f"{address}: {error.reason or error}", "E-MQTT-TLS")
+        return Finding(level, subject, f"{address}{colon()}{error.reason or error}", "E-MQTT-TLS")
     except OSError as error:
-        return Finding(level, subject, f"{address}: {error.strerror or error}", "E-MQTT-UNREACHABLE")
+        return Finding(level, subject, f"{address}{colon()}{error.strerror or error}", "E-MQTT-UNREACHABLE")
     return well(subject, address)
 
 
@@ -281,7 +281,8 @@ def _persons(config: Config) -> Iterator[Finding]:
     roles = [person.role for person in config.person if not person.revoked]
     lacking = [role for role in (Role.DIRECTOR, Role.CASHIER) if role not in roles]
     if not lacking:
-        yield well(subject, ", ".join(f"{role} {roles.count(role)}" for role in Role if role in roles))
+        yield well(subject, ", ".join(f"{word(ROLES, role)} {roles.count(role)}" for role in Role if role in roles))
     for role in lacking:
-        nobody = here(f"aucun « {role} » ne peut signer d'ordre", f"no {role} can sign an order")
+        said = word(ROLES, role)
+        nobody = here(f"aucun {said} ne peut signer d'ordre", f"no {said} can sign an order")
         yield warn(subject, "E-PERSON-MISSING", nobody)

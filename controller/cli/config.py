@@ -17,8 +17,9 @@ from controller.cli.failure import DONE, UNUSABLE, Failure, what_to_do
 from controller.cli.language import Phrase, count, here, language
 from controller.cli.output import dim, heading, tell
 from controller.config import load
-from controller.config_faults import NO_BREAK, ConfigError
+from controller.config_faults import ConfigError
 from controller.options import Config
+from controller.options_french import FRENCH
 from controller.options_french import FRENCH
 
 command = Group(
@@ -84,7 +85,7 @@ def _check_lines(result: dict[str, Any]) -> Iterator[str]:
     yield f"{click.style('E-CONFIG', fg='red', bold=True)}  {result['file']}  {wrong}"
     for fault in result["faults"]:
         value = f" = {fault['value']}" if fault["value"] else ""
-        yield f"  {click.style(fault['option'], bold=True)}{value}{here(NO_BREAK, '')}: {fault['wrong']}"
+        yield f"  {click.style(fault['option'], bold=True)}{value}{here(' :', ':')} {fault['wrong']}"
     if advice := what_to_do("E-CONFIG"):
         yield f"  → {advice}"
 

@@ -111,7 +111,7 @@ def _banner(stage: Stage, out: Path) -> Iterator[str]:
             (here("table", "table"), f"tabled --config {_short(stage.config_file)}"),
             (here("cylindre", "wheel"), f"{stage.config.roulette.wheel}, {_short(stage.wheel)}"),
             (here("messages", "broker"), f"{stage.config.rehearsal.broker}, {mqtt.host}:{mqtt.port}, MQTT 5"),
-            (here("joueurs", "players"), here(f"{table.posts} postes", f"{table.posts} posts")),
+            (here("joueurs", "players"), _players(stage.free_post)),
             (here("allure", "pace"), here(f"{stage.speed} fois plus vite", f"{stage.speed} times faster than life")),
             (here("graine", "seed"), str(stage.seed)),
             (here("dossier", "folder"), str(_short(stage.folder))),
@@ -126,10 +126,17 @@ def _banner(stage: Stage, out: Path) -> Iterator[str]:
     yield f"  {tablectl} status --config {file}"
     yield f"  {tablectl} devices list --config {file}"
     yield f"  {tablectl} journal tail -f {out}"
+    words = f"{mqtt.host} {mqtt.port} {topics.root} {stage.free_post}"
+    yield f"  {_short(Path(sys.executable))} docs/examples/post.py {words}"
     yield f"  mosquitto_sub -V 5 -h {mqtt.host} -p {mqtt.port} -v -t '{topics.root}/#'"
     yield ""
     yield dim(here("Ctrl-C ferme la table.", "Ctrl-C stops the table."))
     yield ""
+
+
+def _players(free: int) -> str:
+    """How many posts are played, and which one is left to whoever writes a post of his own."""
+    return here(f"{free - 1}, le poste {free} est libre", f"{free - 1}, post {free} is free")
 
 
 def _short(path: Path) -> Path:

@@ -36,6 +36,21 @@ COUNTERS = {
     "replies_dropped": Phrase("réponses perdues", "replies dropped"),
 }
 
+SHOWN = {"off": Phrase("éteinte", "off"), "on": Phrase("allumée", "on"), "blinking": Phrase("clignote", "blinking")}
+"""What a lamp should show."""
+
+SEEN = {
+    "raw": Phrase("brut", "raw"),
+    "stable": Phrase("stable", "stable"),
+    "lit": Phrase("allumée", "lit"),
+    "port": Phrase("port", "port"),
+    "link": Phrase("liaison", "link"),
+}
+"""What ``watch`` looks at."""
+
+TROUBLES = {"stuck": Phrase("reste enfoncé", "stuck"), "storm": Phrase("change trop vite", "storm")}
+"""What is wrong with an input."""
+
 command = Group(
     "devices",
     phrase=Phrase(
@@ -106,7 +121,7 @@ def _input(one: Document) -> tuple[str, ...]:
     statistics = one["statistics"]
     shortest, longest = statistics.get("shortest_bounce_us"), statistics.get("longest_bounce_us")
     bounce = "" if longest is None else f"{_ms(shortest or 0)}–{_ms(longest)}"
-    troubles = ", ".join(one["troubles"])
+    troubles = ", ".join(word(TROUBLES, told) for told in one["troubles"])
     return (
         one["name"],
         _level(one.get("raw")),
@@ -125,7 +140,7 @@ def _ms(us: int) -> str:
 
 def _lamp(one: Document) -> tuple[str, ...]:
     fault = one["fault"]
-    return one["name"], one["shows"], _level(one.get("lit")), click.style(fault, fg="red") if fault else ""
+    return one["name"], word(SHOWN, one["shows"]), _level(one.get("lit")), click.style(fault, fg="red") if fault else ""
 
 
 @command.command(
@@ -199,7 +214,7 @@ def levels(status: Document) -> dict[str, dict[str, Any]]:
 
 
 def _change_line(name: str, level: Mapping[str, Any]) -> str:
-    return f"{name:<24} " + "  ".join(f"{what} {_level(value)}" for what, value in level.items())
+    return f"{name:<24} " + "  ".join(f"{word(SEEN, what)} {_level(value)}" for what, value in level.items())
 
 
 # ── self-test ─────────────────────────────────────────────────────────────────────────────────────────────────────────

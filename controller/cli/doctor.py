@@ -42,25 +42,26 @@ SIGNS = {Level.OK: "green", Level.WARN: "yellow", Level.ERROR: "red"}
 def command(config: Path | None, socket: Path | None) -> int:
     """Examine a table."""
     try:
-        table, status = _table(config, socket)
+        file, table, status = _table(config, socket)
     except ConfigError as error:
         findings = [Finding(Level.ERROR, "configuration", fault.line(language()), "E-CONFIG") for fault in error.faults]
         tell(_document(findings, UNUSABLE), _lines(findings))
         return UNUSABLE
     with waiting(here("Examen de la table", "Examining the table")):
-        findings = [Finding(Level.OK, "configuration", table.origin), *checks(table, status)]
+        findings = [Finding(Level.OK, "configuration", table.origin), *checks(table, file, status)]
     exit_status = WRONG if any(finding.level is Level.ERROR for finding in findings) else DONE
     tell(_document(findings, exit_status), _lines(findings))
     return exit_status
 
 
-def _table(config: Path | None, socket: Path | None) -> tuple[Config, dict[str, Any] | None]:
-    """The configuration, and what the daemon answers, None when none does. Raises ConfigError, Failure."""
+def _table(config: Path | None, socket: Path | None) -> tuple[Path, Config, dict[str, Any] | None]:
+    """The configuration's file, the configuration, and what the daemon answers, None when none does. Raises ConfigError, Failure."""
     if config is not None:
         table = load(config)
-        return table, _answer(Link((socket,) if socket else sockets_of(table), table))
+        return config, table, _answer(Link((socket,) if socket else sockets_of(table), table))
     status = link_to(None, socket).ask()
-    return load(Path(status.get("config", ""))), status
+    file = Path(status.get("config", ""))
+    return file, load(file), status
 
 
 def _answer(link: Link) -> dict[str, Any] | None:
@@ -106,4 +107,4 @@ def _told(finding: Finding) -> str:
         return finding.detail
     title = title_of(finding.code)
     named = finding.code if title == finding.code else f"{finding.code} {title}"
-    return f"{named}: {finding.detail}" if finding.detail else named
+    return f"{named}{colon()}{finding.detail}" if finding.detail else named

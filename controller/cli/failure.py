@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from controller.certify.faults import CertifyFault
-from controller.cli.language import here, language
+from controller.cli.language import colon, here, language
 from controller.config_faults import ConfigError
 from controller.faults import CodeUnknownError, advice
 from drivers.ports import DeviceFault
@@ -49,9 +49,9 @@ def failure_of(fault: CertifyFault | ConfigError | DeviceFault | OSError) -> Fai
             lines = [one.line(language()) for one in fault.faults]
             return Failure("E-CONFIG", "\n  ".join([str(fault.path), *lines]))
         case DeviceFault():
-            return Failure(fault.code, f"{fault.device}: {fault.detail}")
+            return Failure(fault.code, f"{fault.device}{colon()}{fault.detail}")
         case _:
-            named = f"{fault.filename}: " if fault.filename else ""
+            named = f"{fault.filename}{colon()}" if fault.filename else ""
             return Failure("E-FILE", f"{named}{fault.strerror or fault}", UNUSABLE)
 
 
@@ -113,6 +113,6 @@ def usage_sentence(error: click.UsageError) -> str:
             return here(f"il manque {name}", f"{name} is missing")
         case click.BadParameter(param=parameter) if parameter is not None:
             name = parameter.opts[-1] if isinstance(parameter, click.Option) else parameter.human_readable_name
-            return f"{name}: {error.message}"
+            return f"{name}{colon()}{error.message}"
         case _:
             return error.format_message()

@@ -62,7 +62,7 @@ SYNTAX = Phrase(_FR + _kinds("fr"), _EN + _kinds("en"))
 
 
 def plan_of(text: str | None) -> FaultPlan | None:
-    """The plan that somebody wrote. Raises Failure (E-FAULT-PLAN), which names every wrong word, and what is permitted."""
+    """The plan that somebody wrote. Raises Failure (E-FAULT-PLAN): each wrong word, and what is permitted."""
     if not text:
         return None
     try:

@@ -17,7 +17,7 @@ from controller.cli import journal_files
 from controller.cli.commands import Group, argument, option, path_option, whole_number
 from controller.cli.entries import entry_of, known, no_such_entry
 from controller.cli.failure import Failure
-from controller.cli.language import Phrase, here
+from controller.cli.language import Phrase, colon, here
 from controller.cli.output import dim, fields, heading, progress, tell, trouble, wants_json
 from controller.cli.story import story
 from controller.cli.target import NO_KEY, signed_checkpoint, target_of, target_options
@@ -64,7 +64,7 @@ def verify_command(target: Path, vkey: str | None, remembered: Path | None) -> i
     except (KeyFault, NoteFault) as fault:
         raise Failure(fault.code, fault.detail, NO_KEY) from None
     except OSError as error:
-        raise Failure("E-FILE", f"{error.filename}: {error.strerror}", Outcome.UNREADABLE) from None
+        raise Failure("E-FILE", f"{error.filename}{colon()}{error.strerror}", Outcome.UNREADABLE) from None
     tell(verdict_document(judged, verdict), verdict_lines(judged, verdict))
     return int(verdict.outcome)
 

@@ -12,7 +12,7 @@ from controller.certify.reader import Reader
 from controller.certify.verify import Outcome
 from controller.cli.commands import Command, option, path_option, whole_number
 from controller.cli.failure import UNUSABLE, Failure
-from controller.cli.language import Phrase, here
+from controller.cli.language import Phrase, colon, here
 from controller.cli.output import confirm, fields, progress, tell
 from controller.cli.target import VKEY, target_of, target_options
 from controller.cli.verdicts import VERDICTS
@@ -103,7 +103,7 @@ def create_command(config: Path, key: Path | None, yes: bool) -> None:
     public.write_text(f"{signer.verifier.vkey}\n", encoding="ascii")
     document = {"journal": str(file), "origin": table.origin, "vkey": signer.verifier.vkey, "vkey_file": str(public)}
     created = here("journal créé", "journal created")
-    tell(document, [f"{created}: {file}", f"{here('clé publique', 'public key')}: {public}"])
+    tell(document, [f"{created}{colon()}{file}", f"{here('clé publique', 'public key')}{colon()}{public}"])
 
 
 # ── unpack ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,7 @@ from controller.certify.keys import create_key, load_key, person_key_name
 from controller.certify.note import Verifier
 from controller.cli.commands import Group, argument, option, path_option
 from controller.cli.failure import USAGE, Failure
-from controller.cli.language import Phrase, here
+from controller.cli.language import Phrase, colon, here
 from controller.cli.output import fields, tell
 
 FILE_BOUND = 4_096
@@ -96,7 +96,7 @@ def _verifier(file: Path) -> Verifier:
         return Verifier.parse(text)
     except KeyFault as fault:
         raise Failure(
-            fault.code, f"{file}: {here('ni clé privée ni clé publique', 'neither a private nor a public key')}"
+            fault.code, f"{file}{colon()}{here('ni clé privée ni clé publique', 'neither a private nor a public key')}"
         ) from None
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import click
 
 from controller.faults import Language, language_of
+from controller.french import typeset
 
 CHOSEN = "tablectl.language"
 """Where the running command keeps the language of ``--lang``."""
@@ -25,7 +26,12 @@ def language() -> Language:
 
 def here(fr: str, en: str) -> str:
     """The one of two sentences that is in the language to speak now."""
-    return fr if language() == "fr" else en
+    return typeset(fr) if language() == "fr" else en
+
+
+def colon() -> str:
+    """What stands between a name and what is told of it."""
+    return here(" : ", ": ")
 
 
 @dataclass(frozen=True, slots=True)

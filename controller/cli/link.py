@@ -14,7 +14,7 @@ from typing import Any
 
 from controller.cli.commands import path_option
 from controller.cli.failure import SILENT, Failure
-from controller.cli.language import Phrase, here
+from controller.cli.language import Phrase, colon, here
 from controller.options import Config
 from controller.status import ask
 
@@ -48,11 +48,11 @@ class Link:
         try:
             answer = await ask(self.socket, question, timeout_s)
         except PermissionError as error:
-            allowed = here("il faut être du groupe tabled", "your account must be in the group tabled")
-            raise Failure("E-STATUS-SILENT", f"{self.socket}: {error.strerror}; {allowed}", SILENT) from None
+            allowed = here(" ; il faut être du groupe tabled", "; your account must be in the group tabled")
+            raise Failure("E-STATUS-SILENT", f"{self.socket}{colon()}{error.strerror}{allowed}", SILENT) from None
         except TimeoutError:
             slow = here(f"pas de réponse en {timeout_s:g} s", f"no answer within {timeout_s:g} s")
-            raise Failure("E-STATUS-SILENT", f"{self.socket}: {slow}", SILENT) from None
+            raise Failure("E-STATUS-SILENT", f"{self.socket}{colon()}{slow}", SILENT) from None
         except (OSError, json.JSONDecodeError):
             nobody = here("aucune table ne répond à", "no table answers at")
             raise Failure("E-STATUS-SILENT", f"{nobody} {' / '.join(map(str, self.sockets))}", SILENT) from None

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from controller.cli.failure import JSON, Failure, advice_lines, title_of
-from controller.cli.language import here
+from controller.cli.language import colon, here
 from games.money import euros
 
 Step = Callable[[int, int], None]
@@ -117,7 +117,7 @@ def trouble(code: str, detail: str = "", indent: str = "  ") -> list[str]:
     """A code with what it means, what was found, and what to do."""
     title = title_of(code)
     meaning = "" if title == code else f" {title}"
-    found = f": {detail}" if detail else ""
+    found = f"{colon()}{detail}" if detail else ""
     return [f"{indent}{click.style(code, fg='red')}{meaning}{found}", *advice_lines(code, indent + "  ")]
 
 

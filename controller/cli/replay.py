@@ -58,7 +58,7 @@ class Replay:
             (here("séances", "séances"), str(self.seances)),
             (here("vitesse", "speed"), here(f"{self.facts_per_s} faits/s", f"{self.facts_per_s} facts/s")),
         ]
-        agreed = here("tout est décidé de même, octet pour octet", "all is decided alike, byte for byte")
+        agreed = here("chaque décision est la même, octet pour octet", "every decision is decided alike, byte for byte")
         return [*fields(pairs, indent="  "), "  " + click.style(agreed, fg="green")]
 
 
@@ -132,7 +132,7 @@ def _check_opening(index: int, leaf: bytes, rules_sha256: str) -> None:
         "by `tablectl journal verify`.",
     ),
     exits={
-        0: Phrase("tout est décidé de même", "all is decided alike"),
+        0: Phrase("chaque décision est la même", "every decision is decided alike"),
         1: Phrase("une écriture diffère ; elle est nommée", "an entry differs; it is named"),
         2: Phrase("configuration ou règles inutilisables", "configuration or rules cannot be used"),
         5: Phrase("le journal ne peut pas être lu", "the journal cannot be read"),

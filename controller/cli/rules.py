@@ -15,6 +15,7 @@ from controller.cli.commands import Command, path_option
 from controller.cli.language import Phrase
 from controller.cli.output import columns, heading, tell
 from controller.config import load
+from controller.french import typeset
 from controller.options import Config
 from games.money import Cents, euros
 from games.roulette.announcements import HouseOption, announcement_names
@@ -38,6 +39,14 @@ NAMES: Mapping[BetKind, str] = {
     BetKind.DOUZAINES: "Deux douzaines voisines",
     BetKind.CHANCE_SIMPLE: "Chances simples",
 }
+
+SPOKEN: Mapping[BetKind, str] = {
+    BetKind.PLEIN: "plein",
+    BetKind.CHEVAL: "cheval",
+    BetKind.TRANSVERSALE: "transversale",
+    BetKind.CARRE: "carré",
+}
+"""The kinds of the combinations with zero, within a sentence."""
 
 OPTIONS: Mapping[HouseOption, str] = {
     HouseOption.JEU_ZERO: "jeu zéro",
@@ -119,10 +128,7 @@ def rules_lines(config: Config) -> Iterator[str]:
 
 def _section(title: str, text: str) -> Iterator[str]:
     yield heading(title)
-    for sign in (" ;", " :", " »"):
-        text = text.replace(sign, f"\u00a0{sign[1]}")  # no line begins with one of these
-    text = text.replace("« ", "«\u00a0")
-    yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield from textwrap.wrap(typeset(text), WIDTH, initial_indent="  ", subsequent_indent="  ")
     yield ""
 
 
@@ -177,8 +183,16 @@ def _zero(rules: RouletteRules) -> str:
         if rules.wheel is Wheel.SINGLE_ZERO
         else "Quand le zéro ou le double zéro sort, les chances simples, les douzaines et les colonnes perdent tout."
     )
-    offered = sorted(rules.zero_combinations if rules.zero_combinations is not None else ZERO_COMBINATIONS[rules.wheel])
-    return f"{rule} Combinaisons avec zéro : {', '.join(offered) if offered else 'aucune autre que le plein'}."
+    names = ZERO_COMBINATIONS[rules.wheel]
+    offered = names if rules.zero_combinations is None else [name for name in names if name in rules.zero_combinations]
+    told = ", ".join(_spoken(rules.bets[name]) for name in offered) or "aucune autre que le plein"
+    return f"{rule} Combinaisons avec zéro : {told}."
+
+
+def _spoken(bet: Bet) -> str:
+    """``carré 0-1-2-3``: a combination by its kind and its numbers; 00 comes after 0."""
+    numbers = sorted(bet.pockets, key=lambda pocket: (int(pocket), len(pocket)))
+    return f"{SPOKEN[bet.kind]} {'-'.join(numbers)}"
 
 
 def _announcements(rules: RouletteRules) -> str:
@@ -193,14 +207,29 @@ def _announcements(rules: RouletteRules) -> str:
 
 
 def _course(rules: RouletteRules) -> str:
+    croupier = rules.conduct is Conduct.CROUPIER
     seconds = rules.no_more_bets_after_ms // 1_000
     later = f", ou {seconds} secondes après le lancer" if rules.no_more_bets_after_ms else ""
-    pace = f" {rules.betting_ms // 1_000} secondes pour miser." if rules.conduct is Conduct.LAUNCHER else ""
-    return (
-        f"« Faites vos jeux » ouvre le coup.{pace} Le plateau tourne à chaque coup dans le sens opposé au précédent. "
-        f"« Rien ne va plus » est appelé quand la bille ralentit{later} : aucune mise n'est plus prise. Pour quitter "
-        f"le poste, appuyer sur la touche « paiement »."
+    called = ", ou par le croupier" if croupier and rules.button_calls_no_more_bets else ""
+    pace = "" if croupier else f" {rules.betting_ms // 1_000} secondes pour miser."
+    number = (
+        "Le croupier vérifie le numéro dans le cylindre et l'annonce."
+        if croupier
+        else "L'appareil détecte le numéro dans le cylindre et l'annonce."
     )
+    return (
+        f"{_opening(croupier)} « Faites vos jeux » ouvre le coup.{pace} Le plateau tourne à chaque coup dans le sens "
+        f"opposé au précédent. « Rien ne va plus » est appelé quand la bille ralentit{later}{called} : aucune mise "
+        f"n'est plus prise. {number} Pour quitter le poste, appuyer sur la touche « paiement »."
+    )
+
+
+def _opening(croupier: bool) -> str:
+    """Who begins and ends a séance (the law, electronic roulette)."""
+    director = "un membre du comité de direction"
+    if croupier:
+        return f"Le croupier met les postes en service ; {director} valide l'ouverture et la fermeture de la séance."
+    return f"{director.capitalize()} met les postes en service, et valide l'ouverture et la fermeture de la séance."
 
 
 def _incident(rules: RouletteRules) -> str:

@@ -10,7 +10,7 @@ from controller.cli.commands import Command
 from controller.cli.language import Phrase, here
 from controller.cli.link import SILENT_EXIT, link_to, table_options
 from controller.cli.output import columns, fields, heading, money, tell, trouble
-from controller.cli.words import CAUSES, CONDITIONS, PHASE_COLOURS, PHASES, SEANCES, chip, word
+from controller.cli.words import CAUSES, CONDITIONS, PHASE_COLOURS, PHASES, ROLES, SEANCES, chip, word
 
 Document = Mapping[str, Any]
 """What the daemon answered, or a part of it."""
@@ -52,7 +52,7 @@ def _game(table: Document) -> list[tuple[str, str]]:
     board, incident = table["board"], table["incident"]
     left = board["last_left"]
     last = f", {here('encore', 'left:')} {left}" if board["seance_phase"] == "last" else ""
-    keys = ", ".join(table["keys_on"])
+    keys = ", ".join(word(ROLES, key) for key in table["keys_on"])
     return [
         (here("table", "table"), word(CONDITIONS, table["condition"])),
         (here("séance", "séance"), f"{board['seance'] or '–'}, {word(SEANCES, board['seance_phase'])}{last}"),

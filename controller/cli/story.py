@@ -5,7 +5,7 @@ import click
 from controller.cli.failure import title_of
 from controller.cli.language import count, here
 from controller.cli.output import money
-from controller.cli.words import CAUSES, DIRECTIONS, spoken, who, word
+from controller.cli.words import CAUSES, DIRECTIONS, ROLES, spoken, who, word
 from games import health, posts, seance
 from games.roulette import facts as roulette
 from games.rules import Fact
@@ -182,7 +182,7 @@ def _staff(fact: Fact) -> str:
         case seance.TableStopped():
             return here("La table s'arrête en bon ordre", "The table stops in good order")
         case seance.KeySwitched(key=key, on=on):
-            return here(f"Clé {key} {'mise' if on else 'ôtée'}", f"Key {key} turned {'on' if on else 'off'}")
+            return _key(key, on)
         case seance.PostsPutInService(by=by):
             return here(f"Postes mis en service par {who(by)}", f"Posts put in service by {who(by)}")
         case seance.SeanceOpened(seance=name, by=by):
@@ -205,6 +205,11 @@ def _staff(fact: Fact) -> str:
             )
         case _:
             return ""
+
+
+def _key(key: str, on: bool) -> str:
+    of = word(ROLES, key)
+    return here(f"Clé du {of} {'mise' if on else 'ôtée'}", f"Key of the {of} turned {'on' if on else 'off'}")
 
 
 def _device(fact: Fact) -> str:
@@ -230,6 +235,12 @@ def _device(fact: Fact) -> str:
             return here(f"Pupitre, {name} : {detail}", f"Panel, {name}: {detail}")
         case health.WallClockStepped(by_ms=by_ms):
             return here(f"L'horloge a sauté de {by_ms} ms", f"The clock jumped by {by_ms} ms")
+        case health.JournalFoundDoubtful(code=code, detail=detail):
+            doubted = here(
+                f"La copie du centre contredit le journal : {title_of(code)}, {detail}",
+                f"The centre's copy contradicts the journal: {title_of(code)}, {detail}",
+            )
+            return click.style(doubted, fg="red", bold=True)
         case health.StorageRanLow(level=level, free_bytes=free):
             return here(
                 f"Espace du journal : {level}, {free // 1_000_000} Mo libres",

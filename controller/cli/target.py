@@ -20,7 +20,7 @@ from controller.certify.storage import connect_reader, faults_of
 from controller.certify.trust import last_checkpoint
 from controller.cli.commands import argument, option
 from controller.cli.failure import Failure
-from controller.cli.language import Phrase, here
+from controller.cli.language import Phrase, colon, here
 
 JOURNAL, VKEY, CONFIG = "journal.sqlite", "table.vkey", "table.toml"
 """What a folder with a journal holds."""
@@ -75,7 +75,7 @@ def _key_text(file: Path) -> str:
         with file.open("rb") as opened:
             return opened.read(VKEY_BOUND).decode("ascii", errors="replace").strip()
     except OSError as error:
-        raise Failure("E-VKEY-MISSING", f"{file}: {error.strerror}", NO_KEY) from None
+        raise Failure("E-VKEY-MISSING", f"{file}{colon()}{error.strerror}", NO_KEY) from None
 
 
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from controller.certify.verify import Outcome, Verdict
-from controller.cli.language import Phrase, here
+from controller.cli.language import Phrase, colon, here
 from controller.cli.output import fields, heading, trouble
 from controller.cli.target import Target
 
@@ -54,5 +54,5 @@ def verdict_lines(target: Target, verdict: Verdict) -> list[str]:
         return [*lines, *fields(pairs, indent="  "), "  " + click.style(str(VERDICTS[verdict.outcome]), fg="green")]
     lines += trouble(verdict.code or "", verdict.problem or "")
     if verdict.index is not None:
-        lines.append(f"  {here('première écriture concernée', 'first entry concerned')}: {verdict.index}")
+        lines.append(f"  {here('première écriture concernée', 'first entry concerned')}{colon()}{verdict.index}")
     return lines

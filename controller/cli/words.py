@@ -67,7 +67,7 @@ CAUSES: Mapping[str, Phrase] = {
 }
 
 ROLES: Mapping[str, Phrase] = {
-    "director": Phrase("MCD", "director"),
+    "director": Phrase("membre du comité de direction", "director"),
     "croupier": Phrase("croupier", "croupier"),
     "cashier": Phrase("caissier", "cashier"),
     "technician": Phrase("technicien", "technician"),

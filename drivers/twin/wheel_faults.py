@@ -43,10 +43,12 @@ STRIKING = {FaultKind.SILENCE, FaultKind.BURST, FaultKind.POWER_CYCLE, FaultKind
 DAMAGING = {FaultKind.GLUED, FaultKind.TRUNCATED, FaultKind.FRAGMENTS, FaultKind.DOUBLED, FaultKind.BIT_NOISE}
 """Faults that damage lines, one in three of the spin."""
 
-SPIN, PERCENT = range(1, 1_000_000), range(101)
+FIRST_SPIN, CERTAIN_PERCENT = 1, 100
 """Spins are counted from 1; a chance has a hundred hundredths at most."""
 
-FAULT = re.compile(r"(?P<kind>[a-z-]+)(?:@(?P<spin>\d+)(?::(?P<seconds>\d+))?(?::(?P<state>[1-5]))?|%(?P<percent>\d+))")
+FAULT = re.compile(
+    r"(?P<kind>[a-z-]+)(?:@(?P<spin>\d{1,6})(?::(?P<seconds>\d{1,6}))?(?::(?P<state>[1-5]))?|%(?P<percent>\d{1,3}))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ def read_plan(text: str) -> FaultPlan:
 
 def _is_meant(match: re.Match[str]) -> bool:
     """Whether a word of the right shape names a kind, and a spin or a chance that there can be."""
-    within = int(match["percent"]) in PERCENT if match["percent"] else int(match["spin"]) in SPIN
+    percent, spin = match["percent"], match["spin"]
+    within = int(percent) <= CERTAIN_PERCENT if percent else int(spin) >= FIRST_SPIN
     return within and match["kind"] in set(FaultKind)
 
 

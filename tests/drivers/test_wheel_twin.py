@@ -24,7 +24,7 @@ from drivers.slingshot import WheelSettings
 from drivers.slingshot_wheel import SlingshotWheel
 from drivers.twin.serial import BUFFER_BOUND, TwinCable
 from drivers.twin.wheel import COMMAND_BOUND, HELD_BOUND, Quiet, TwinSettings, WheelTwin
-from drivers.twin.wheel_faults import FAULT, Fault, FaultKind, FaultPlan, read_plan
+from drivers.twin.wheel_faults import FAULT, Fault, FaultKind, FaultPlan, FaultPlanError, read_plan
 from drivers.twin.wheel_memory import FACTORY
 from games.rules import Input
 from games.signals import LinkLost, LinkRestored, PocketDetected
@@ -512,12 +512,21 @@ def test_plan_that_a_person_wrote_is_read(text: str, plan: FaultPlan) -> None:
     assert read_plan(text) == plan
 
 
-@pytest.mark.parametrize("text", ["thunder@1", "misfire", "misfire@", "misfire@1:2:9", "misfire%x", "@3"])
+@pytest.mark.parametrize(
+    "text", ["thunder@1", "misfire", "misfire@", "misfire@0", "misfire@1:2:9", "misfire%x", "misfire%101", "@3"]
+)
 def test_plan_with_a_wrong_word_is_refused_with_the_right_ones(text: str) -> None:
     with pytest.raises(ValueError, match="KIND@SPIN") as caught:
         read_plan(text)
     assert repr(text) in str(caught.value)
     assert "bit-noise" in str(caught.value)
+
+
+def test_plan_with_several_wrong_words_names_them_all_and_no_right_one() -> None:
+    with pytest.raises(FaultPlanError) as caught:
+        read_plan("thunder@1, misfire@2, bit-noise%200")
+    assert caught.value.words == ["thunder@1", "bit-noise%200"]
+    assert str(caught.value).startswith("'thunder@1', 'bit-noise%200': ")
 
 
 @given(text=st.from_regex(FAULT, fullmatch=True) | st.text(max_size=20))

@@ -192,6 +192,7 @@ def test_install_for_a_package_forgets_where_it_was_staged(project: Project) -> 
     (project.folder / "systemd").mkdir()
     unit = project.folder / "systemd" / "tabled@.service"
     unit.write_text("ExecStart=/opt/table-controller/bin/tabled\n", encoding="utf-8")
+    unit.with_name("INSTALL.txt").touch()
     staged = project.folder / "staging" / "opt" / "table"
     (staged / "bin").mkdir(parents=True)
     (staged / "bin" / "tabled").write_text(f"#!{staged}/bin/python\n", encoding="utf-8")
@@ -208,7 +209,10 @@ def steps(project: Project) -> str:
     """What is printed at the end of an installation of the real examples and units."""
     shutil.copytree(ROOT / "config", project.folder / "config", dirs_exist_ok=True)
     shutil.copytree(ROOT / "systemd", project.folder / "systemd")
-    answer = project.make("install", f"DESTDIR={project.folder}/staging")
+    staged = project.folder / "staging" / "opt" / "table"
+    staged.mkdir(parents=True)
+    (staged / "pyvenv.cfg").write_text(f"command = python -m venv {staged}\n", encoding="utf-8")
+    answer = project.make("install", "PREFIX=/opt/table", f"DESTDIR={project.folder}/staging")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout.partition("Installed.")[2]
 
@@ -220,15 +224,17 @@ def test_install_prints_next_steps_whose_instance_is_the_name_in_the_example(pro
     name = tomllib.loads((ROOT / "config" / example[1]).read_text(encoding="utf-8"))["table"]["name"]
     named = re.findall(r"@([a-z0-9-]+)|/keys/([a-z0-9-]+)\.|/etc/table-controller/([a-z0-9-]+)\.toml", printed)
     assert {found for one in named for found in one if found} == {name}
-    assert "TABLE" not in printed
-    assert "PREFIX" not in printed
+    assert "/opt/table/bin/tablectl" in printed
+    assert "/opt/table-controller" not in printed
 
 
 def test_install_prints_next_steps_with_every_path_that_the_unit_reads(project: Project) -> None:
     printed = steps(project)
     unit = (ROOT / "systemd" / "tabled@.service").read_text(encoding="utf-8")
-    paths = set(re.findall(r"/(?:etc|var/lib)/table-controller/\S*%i[.a-z]*", unit))
-    assert paths == {"/etc/table-controller/%i.toml", "/etc/table-controller/keys/%i.cred", "/var/lib/table-controller/%i"}
+    settings = [line for line in unit.splitlines() if not line.startswith("#")]
+    paths = set(re.findall(r"/(?:etc|var/lib)/table-controller/\S*%i[.a-z]*", "\n".join(settings)))
+    reads = {"/etc/table-controller/%i.toml", "/etc/table-controller/keys/%i.cred"}
+    assert paths == reads | {"/var/lib/table-controller/%i"}
     for path in paths:
         assert path.replace("%i", "t07") in printed
 

@@ -101,7 +101,7 @@ class Tabled:
             return await self.process.wait()
 
     async def close(self) -> None:
-        """Kill what is left."""
+        """Kill what is left of it."""
         if self.process is not None and self.process.returncode is None:
             self.process.kill()
             await self.process.wait()
@@ -119,6 +119,7 @@ class Rig:
         self._stirred = asyncio.Event()
         self._runs = 0
         self.office: Office
+        self.running: Tabled
 
     async def __aenter__(self) -> Self:
         port, folder = self.stage.config.mqtt.port, self.stage.folder
@@ -192,10 +193,17 @@ class Rig:
         return made
 
     async def start(self, **environment: str) -> Tabled:
-        """Run a daemon, and wait until it is ready."""
-        made = await self.tabled().run(**environment)
+        """Run a daemon, and wait until it is ready and hears what is sent to it."""
+        made = self.running = await self.tabled().run(**environment)
         await made.hears("READY=1")
+        boot = (await self.status())["boot"]
+        await self.until(lambda: boot in [state["boot"] for state in self.states if state["state"] != "lost"])
         return made
+
+    @property
+    def states(self) -> list[dict[str, Any]]:
+        """The states that were published, in order."""
+        return self.office.ear.documents(self.topics.state)
 
     async def open(self) -> None:
         """The director opens the séance, as soon as the wheel is heard."""

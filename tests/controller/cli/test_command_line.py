@@ -52,7 +52,7 @@ def test_help_of_every_command_explains_it_in_english_and_in_french(
     english, french = run(*path, "--help"), run(*path, "--help", locale="fr_FR.UTF-8")
     assert (english.exit_code, french.exit_code) == (0, 0)
     assert english.stdout.startswith("Usage: tablectl")
-    assert french.stdout.startswith("Usage : tablectl")
+    assert french.stdout.startswith("Usage\u00a0: tablectl")
     assert command.phrase.en.split()[0] in english.stdout
     assert command.phrase.fr.split()[0] in french.stdout
     assert english.stdout != french.stdout

@@ -29,7 +29,7 @@ def test_check_of_a_bad_configuration_names_every_mistake_with_its_place_and_val
     assert result.exit_code == 2
     assert "E-CONFIG" in result.stdout
     assert "table.posts = 500: " in result.stdout
-    assert "less than or equal to 250" in result.stdout
+    assert "at most 250" in result.stdout
     assert "table.post = 1: unknown option; did you mean posts?" in result.stdout
     assert "wheel: is missing" in result.stdout
 

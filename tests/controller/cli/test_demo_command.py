@@ -36,10 +36,11 @@ def test_demo_plays_three_rounds_tells_them_and_verifies_its_journal(launcher: P
     lines = told.splitlines()
     assert "SIMULATION" in lines[0]
     assert "mosquitto_sub -V 5 -h 127.0.0.1 -p " in told
-    for part in ("faites vos jeux", "Rien ne va plus", "annoncé par l'appareil", "fermée par MCD", "coups valables"):
+    for part in ("faites vos jeux", "Rien ne va plus", "annoncé par l'appareil", "fermée par", "coups valables"):
         assert part in told
     indices = [int(line.split()[0]) for line in lines if line[:7].strip().isdecimal()]
-    assert indices == list(range(len(indices)))
+    assert indices == list(range(indices[0], indices[0] + len(indices)))
+    assert len(indices) > 50
     assert "tout concorde" in told
     assert "octet pour octet" in told
 

@@ -131,7 +131,7 @@ def test_tail_of_more_entries_than_there_are_shows_all(run: Run, evening: Path) 
 
 def test_tail_tells_the_story_in_the_language_of_the_reader(run: Run, evening: Path) -> None:
     french = run("journal", "tail", evening, "-n", "500", locale="fr_FR.UTF-8").stdout
-    for told in ("faites vos jeux", "Rien ne va plus", "annoncé par l'appareil", "Séance 2026-11-30-1 ouverte par MCD"):
+    for told in ("faites vos jeux", "Rien ne va plus", "annoncé par l'appareil", "Séance 2026-11-30-1 ouverte par"):
         assert told in french
 
 

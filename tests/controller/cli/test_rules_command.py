@@ -95,7 +95,7 @@ def test_rules_follow_the_options_of_the_house(run: Run, launcher: Path, tmp_pat
     assert "aléatoires" not in shown
     assert "option de la maison" not in shown
     assert "s'absenter 20 minutes" in shown
-    assert "Combinaisons avec zéro : cheval-0-2." in shown
+    assert "Combinaisons avec zéro : cheval 0-2." in shown
     assert "ou 12 secondes après le lancer" in shown
     assert "Plein 1 35 fois 40,00 €" in shown
 
