@@ -50,7 +50,7 @@ def checks(config: Config, file: Path, status: Status | None) -> Iterator[Findin
     """Every finding about the table that ``file`` configures. ``status`` is None when no daemon answers."""
     yield from _running(config, status)
     yield from _key(config, running=status is not None)
-    yield from _journal(config)
+    yield from _journal(config, file)
     yield from _past(config)
     yield from _salt(config)
     yield from _space(config)

@@ -20,7 +20,6 @@ from controller.config import load
 from controller.config_faults import ConfigError
 from controller.options import Config
 from controller.options_french import FRENCH
-from controller.options_french import FRENCH
 
 command = Group(
     "config",

@@ -10,7 +10,7 @@ from controller.cli.checks import checks
 from controller.cli.commands import Command
 from controller.cli.failure import DONE, UNUSABLE, WRONG, Failure, advice_lines, title_of, what_to_do
 from controller.cli.findings import Finding, Level
-from controller.cli.language import Phrase, count, here, language
+from controller.cli.language import Phrase, colon, count, here, language
 from controller.cli.link import Link, link_to, sockets_of, table_options
 from controller.cli.output import columns, tell, waiting
 from controller.config import load
@@ -55,7 +55,10 @@ def command(config: Path | None, socket: Path | None) -> int:
 
 
 def _table(config: Path | None, socket: Path | None) -> tuple[Path, Config, dict[str, Any] | None]:
-    """The configuration's file, the configuration, and what the daemon answers, None when none does. Raises ConfigError, Failure."""
+    """The configuration's file, the configuration, and what the daemon answers, None when none does.
+
+    Raises ConfigError, Failure.
+    """
     if config is not None:
         table = load(config)
         return config, table, _answer(Link((socket,) if socket else sockets_of(table), table))

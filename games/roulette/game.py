@@ -76,6 +76,8 @@ class Roulette:
 
     def __init__(self, rules: RouletteRules) -> None:
         self.rules = rules
+        self._maxima = {str(bet.kind): bet.max_stake(rules.minimum) for bet in rules.bets.values()}
+        self._announcements = announcement_names(rules.wheel, rules.announcements, rules.zero_combinations)
 
     def initial(self) -> RouletteState:
         """An empty table, closed."""
@@ -213,8 +215,8 @@ class Roulette:
             "wheel": int(rules.wheel),
             "conduct": str(rules.conduct),
             "minimum_cents": rules.minimum,
-            "maxima_cents": {str(bet.kind): bet.max_stake(rules.minimum) for bet in rules.bets.values()},
-            "announcements": list(announcement_names(rules.wheel, rules.announcements, rules.zero_combinations)),
+            "maxima_cents": dict(self._maxima),
+            "announcements": list(self._announcements),
             "random_combinations": rules.random_combinations,
             "seance": state.seance.name,
             "seance_phase": str(state.seance.phase),

@@ -18,7 +18,15 @@ from controller.certify.note import Signer
 from controller.certify.reader import Reader
 from controller.history import restore
 from controller.inbox import Inbox, Outcome
-from controller.table import BATCH_BOUND, BATCH_SLICE_US, SNAPSHOT_EVERY, Certified, Table
+from controller.table import (
+    BATCH_BOUND,
+    BATCH_SLICE_BOUND_US,
+    BATCH_SLICE_US,
+    SLICE_SHARE,
+    SNAPSHOT_EVERY,
+    Certified,
+    Table,
+)
 from drivers.clock import ManualClock
 from games.money import Cents
 from games.posts import PlayerPaidOut, PlayerSat, RequestRefused, StakesPlaced
@@ -290,6 +298,46 @@ async def test_table_batch_ends_when_its_slice_of_time_is_used_up(playing: Bench
     await playing.hears(*[playing.stake() for _ in range(15)])
     playing.clock.tick_us = 0
     assert [len(commit.records) for commit in playing.writer.asked] == [5, 5, 5]
+
+
+async def slow_commit(playing: Bench, took_us: int) -> None:
+    """One commit, for which the disk takes so long."""
+    playing.writer.hold()
+    playing.put(playing.stake())
+    step = asyncio.create_task(playing.table.step())
+    await asyncio.sleep(0)
+    playing.clock.advance_us(took_us)
+    playing.writer.release()
+    await step
+    playing.writer.asked.clear()
+
+
+async def test_table_batch_after_a_slow_commit_is_larger_and_shrinks_with_the_next_quick_one(playing: Bench) -> None:
+    await slow_commit(playing, took_us=3 * SLICE_SHARE * BATCH_SLICE_US)
+    playing.clock.tick_us = BATCH_SLICE_US // 4
+    await playing.hears(*[playing.stake() for _ in range(23)])
+    playing.clock.tick_us = 0
+    assert [len(commit.records) for commit in playing.writer.asked] == [13, 5, 5]
+
+
+async def test_table_batch_after_a_commit_that_hung_holds_the_loop_no_longer_than_its_bound(playing: Bench) -> None:
+    await slow_commit(playing, took_us=60_000_000)
+    playing.clock.tick_us = BATCH_SLICE_BOUND_US // 4
+    await playing.hears(*[playing.stake() for _ in range(10)])
+    playing.clock.tick_us = 0
+    assert len(playing.writer.asked[0].records) == 5
+
+
+async def test_table_between_two_batches_of_a_burst_lets_in_what_came_meanwhile(playing: Bench) -> None:
+    await playing.launches()
+    playing.told.clear()
+    for _ in range(2 * BATCH_BOUND):
+        playing.put(playing.stake())
+    asyncio.get_running_loop().call_soon(playing.put, playing.wheel(BallSlowed))
+    asyncio.get_running_loop().call_soon(playing.put, Stopping(at_us=0, boot=BOOT))
+    await playing.table.run()
+    assert len(playing.decided(PlaceStakes)) == BATCH_BOUND
+    assert isinstance(playing.decided(BallSlowed)[0], NoMoreBetsCalled)
 
 
 async def test_table_stakes_of_one_batch_are_decided_one_upon_the_other(playing: Bench) -> None:

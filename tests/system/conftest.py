@@ -1,6 +1,5 @@
 """Tables of real processes, on both brokers where that matters."""
 
-import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -26,13 +25,3 @@ async def rig_on_both(
         pytest.importorskip("iotcore")
     async with Rig(tmp_path, request.param, program) as made:
         yield made
-
-
-@pytest.fixture
-async def played(rig: Rig) -> Rig:
-    """A table that was started and stopped once, and whose office has heard nothing since."""
-    tabled = await rig.start()
-    tabled.send(signal.SIGTERM)
-    assert await tabled.ends() == 0
-    rig.office.ear.heard.clear()
-    return rig

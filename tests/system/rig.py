@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -90,6 +90,13 @@ class Tabled:
                 self.told.append(heard.result().decode())
         ended.cancel()
 
+    def heard(self) -> list[str]:
+        """Everything that it has told its supervisor, without waiting."""
+        with suppress(BlockingIOError):
+            while True:
+                self.told.append(self._line.recv(4_096).decode())
+        return self.told
+
     def send(self, number: int) -> None:
         assert self.process is not None
         self.process.send_signal(number)
@@ -101,10 +108,13 @@ class Tabled:
             return await self.process.wait()
 
     async def close(self) -> None:
-        """Kill what is left of it."""
+        """Kill what is left of it. It may be called again."""
+        if self._line.fileno() < 0:
+            return
         if self.process is not None and self.process.returncode is None:
             self.process.kill()
             await self.process.wait()
+        self.heard()
         self._line.close()
 
 

@@ -16,7 +16,7 @@ from tests.controller.rehearsal.people import Post
 from tests.system.rig import Rig, Tabled
 
 CREDIT = 1_000_000
-KILLS = 4
+KILLS = 3
 
 
 class Gambler:

@@ -7,22 +7,46 @@ from pathlib import Path
 
 import pytest
 
+from controller import codec
 from controller.certify.journal import Journal
-from controller.certify.keys import create_key
+from controller.certify.keys import create_key, load_key
+from controller.certify.leaf import Record
 from controller.certify.note import Signer
+from controller.rehearsal.demo import prepare
+from drivers.clock import ManualClock
+from games.roulette.game import Roulette
+from games.rules import Started, Stopping
 from tests.controller.certify.workshop import forgery
-from tests.system.rig import Rig, Tabled
+from tests.system.rig import LAUNCHER, Rig, Tabled
 
 TRIED_AGAIN, MENDED_BY_A_PERSON = 1, 2
 """The exit statuses: the second one tells systemd not to start again."""
 
 
-async def refused(rig: Rig) -> Tabled:
-    """A start that ends by itself, without a word to the outside."""
-    tabled = await rig.tabled().run()
-    assert await tabled.ends() == MENDED_BY_A_PERSON
-    assert not any("READY" in told for told in tabled.told)
-    assert rig.office.ear.heard == []
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """The journal of a table that was started and stopped once."""
+    stage = prepare(LAUNCHER, tmp_path / "table", speed=1, seed=7, faults="")
+    game = Roulette(stage.config.rules)
+    signer, boot = load_key(Path(stage.config.journal.key)), "0123456789abcdef"
+    file = stage.config.journal.file
+    with closing(Journal.open(file, signer, ManualClock(), boot, lambda: "free", allow_volatile=True)) as journal:
+        for signal in (Started(at_us=1, boot=boot, unclean=False), Stopping(at_us=2, boot=boot)):
+            facts = game.decide(game.initial(), signal).facts
+            entries = codec.encode_decision(signal, facts, journal.size)
+            journal.append([Record(kind, data, None) for kind, data in entries])
+    return file
+
+
+async def refused(file: Path) -> Tabled:
+    """A start that ends by itself, and never says that it is ready."""
+    tabled = Tabled(file.with_name("table.toml"), file.with_name("refused.log"))
+    try:
+        await tabled.run()
+        assert await tabled.ends() == MENDED_BY_A_PERSON
+    finally:
+        await tabled.close()
+    assert tabled.told == []
     return tabled
 
 
@@ -99,10 +123,10 @@ def break_configuration(file: Path) -> None:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 async def test_tabled_with_a_journal_key_or_configuration_that_is_wrong_refuses_to_start_and_says_why(
-    played: Rig, harm: Callable[[Path], None], code: str
+    table: Path, harm: Callable[[Path], None], code: str
 ) -> None:
-    harm(played.journal)
-    tabled = await refused(played)
+    harm(table)
+    tabled = await refused(table)
     assert set(tabled.codes) == {code}
     if code == "E-JOURNAL-ALTERED":
         assert any("1" in str(line.get("detail")) for line in tabled.log)
@@ -111,11 +135,11 @@ async def test_tabled_with_a_journal_key_or_configuration_that_is_wrong_refuses_
         assert set(told) == {"roulette.wheel", "table.posts"}
 
 
-async def test_tabled_on_a_journal_that_another_one_writes_ends_and_the_first_plays_on(played: Rig) -> None:
-    first = await played.start()
-    second = await played.tabled().run()
+async def test_tabled_on_a_journal_that_another_one_writes_ends_and_the_first_plays_on(rig: Rig) -> None:
+    first = await rig.start()
+    second = await rig.tabled().run()
     assert await second.ends() == TRIED_AGAIN, "the first one may be on its way out"
     assert second.codes == ["E-JOURNAL-BUSY"]
-    assert (await played.status())["table"]["condition"]
+    assert (await rig.status())["table"]["condition"]
     assert first.process is not None
     assert first.process.returncode is None

@@ -84,6 +84,15 @@ def test_canonical_form_at_each_bound_is_given_and_one_beyond_is_refused() -> No
         canonical([nested])
 
 
+def test_data_at_the_bound_of_depth_is_taken_however_wide_it_is_and_one_level_more_is_refused() -> None:
+    lists = DEPTH_BOUND - 1
+    wide = '{"stakes":[' + ",".join(['{"bet":"rouge","cents":100}'] * 4 * DEPTH_BOUND) + "]}"
+    deepest = '{"a":' + "[" * lists + "]" * lists + "}"
+    check_data([wide, deepest, wide])
+    with pytest.raises(LeafFault, match="nested deeper than 16"):
+        check_data([wide, deepest.replace("[]", "[{}]"), wide])
+
+
 @pytest.mark.parametrize(
     "text",
     [
