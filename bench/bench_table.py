@@ -68,8 +68,10 @@ def main() -> None:
     idle, loaded = asyncio.run(cut_off_ms(burst=False)), asyncio.run(cut_off_ms(burst=True))
     ratio = statistics.median(loaded) / statistics.median(idle)
     worst = statistics.quantiles(loaded, n=100)[98] / statistics.quantiles(idle, n=100)[98]
-    print(f"cut-off in a burst: {ratio:.2f} x idle in the median, {worst:.2f} x at p99   (goal 2; {CUTOFFS} of each;"
-          f" idle median {statistics.median(idle):.2f} ms)")
+    print(
+        f"cut-off in a burst: {ratio:.2f} x idle in the median, {worst:.2f} x at p99   (goal 2; {CUTOFFS} of each;"
+        f" idle median {statistics.median(idle):.2f} ms)"
+    )
 
 
 if __name__ == "__main__":

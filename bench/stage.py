@@ -50,12 +50,17 @@ def rules(posts: int = POSTS) -> RouletteRules:
     )
 
 
+def _build_folder() -> Path:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    return BUILD
+
+
 @asynccontextmanager
 async def open_table() -> AsyncIterator[OpenTable]:
     """A table whose hundred players sit, have credit, and may bet."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=BUILD) as folder:
-        file, signer, clock = Path(folder) / "journal.sqlite", Signer.generate("bench.example/table/t00/1"), SystemClock()
+    with tempfile.TemporaryDirectory(dir=_build_folder()) as folder:
+        file, clock = Path(folder) / "journal.sqlite", SystemClock()
+        signer = Signer.generate("bench.example/table/t00/1")
         Journal.create(file, signer, allow_volatile=True)
         writer = Writer(Journal.open(file, signer, clock, "0" * 16, lambda: "free", allow_volatile=True))
         inbox, game = Inbox(), Roulette(rules())

@@ -177,6 +177,7 @@ def asyncapi() -> Schema:
         "post-in": _channel(f"{topics.root}/post/POST/in", "post-request", "What a post asks."),
         "post-out": _channel(f"{topics.root}/post/POST/out", "post-reply", "Answers to a post, and its results."),
     }
+    channels["post-out"]["messages"]["news"] = _message("post-news")
     sends = {name for name, writer, *_ in CHANNELS if writer == "table"} | {"post-out"}
     retained = {name for name, _, keeps, *_ in CHANNELS if keeps}
     operations = {
@@ -202,13 +203,16 @@ def asyncapi() -> Schema:
 def _channel(address: str, payload: str, text: str) -> Schema:
     braced = address.replace("SITE", "{site}").replace("TABLE", "{table}").replace("POST", "{post}")
     names = [name for name in ("site", "table", "post") if f"{{{name}}}" in braced]
-    is_schema = "/" not in payload
-    message: Schema = {"contentType": "application/json" if is_schema else payload}
-    if is_schema:
-        message["payload"] = {"$ref": f"schemas/{payload}.json"}
     return {
         "address": braced,
         "description": text,
         "parameters": {name: {"description": f"The {name}."} for name in names},
-        "messages": {"message": message},
+        "messages": {"message": _message(payload)},
     }
+
+
+def _message(payload: str) -> Schema:
+    """A message of a published schema, or of a media type."""
+    if "/" in payload:
+        return {"contentType": payload}
+    return {"contentType": "application/json", "payload": {"$ref": f"schemas/{payload}.json"}}

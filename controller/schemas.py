@@ -267,6 +267,15 @@ class RefusedReply(Wire):
     data: dict[str, Any]
 
 
+class PostNews(Wire):
+    """What happened to a post that did not ask: a result, credit from the desk, a pay-out at the closing."""
+
+    ok: Literal[True]
+    index: Index
+    kind: str
+    data: dict[str, Any]
+
+
 class RejectedOrderReply(Wire):
     """The order was not taken: nothing was decided or certified. ``nonce`` or ``id`` is there when it could be read."""
 
@@ -316,6 +325,7 @@ _PUBLISHED: Mapping[str, tuple[TypeAdapter[Any], str]] = {
         "What a post sends on post/<n>/in. Numbers are written without a decimal point, and no key stands twice.",
     ),
     "post-reply": (TypeAdapter(PostReply), "What a post is told on post/<n>/out about a request that it sent."),
+    "post-news": (TypeAdapter(PostNews), "What a post is told on post/<n>/out without having asked: there is no id."),
     "order-challenge-request": (
         TypeAdapter(ChallengeRequest),
         "What a person's device sends on down/command to get something to sign. Orders themselves are signed notes.",

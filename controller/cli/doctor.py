@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from controller.cli.checks import checks
 from controller.cli.commands import Command
 from controller.cli.failure import DONE, UNUSABLE, WRONG, Failure, advice_lines, title_of, what_to_do
 from controller.cli.findings import Finding, Level
@@ -47,6 +46,8 @@ def command(config: Path | None, socket: Path | None) -> int:
         findings = [Finding(Level.ERROR, "configuration", fault.line(language()), "E-CONFIG") for fault in error.faults]
         tell(_document(findings, UNUSABLE), _lines(findings))
         return UNUSABLE
+    from controller.cli.checks import checks  # needs everything that a table is made of
+
     with waiting(here("Examen de la table", "Examining the table")):
         findings = [Finding(Level.OK, "configuration", table.origin), *checks(table, file, status)]
     exit_status = WRONG if any(finding.level is Level.ERROR for finding in findings) else DONE

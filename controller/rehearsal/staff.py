@@ -12,6 +12,9 @@ from controller.certify.note import Signer
 from controller.delivery.orders import write_order
 from controller.schemas import Challenge
 
+ASKED_AS = "staff"
+"""The identifier of the staff's requests for a challenge: others may ask on the same topic."""
+
 CREDIT_CENTS = 50_000
 """What the cashier loads for a player who sits down."""
 
@@ -24,6 +27,7 @@ class StaffTwin:
         self._signers = signers
         self._waiting: deque[tuple[str, str, dict[str, object]]] = deque()
         self._asked = False
+        self._nonce = ""
         self.refused: list[dict[str, Any]] = []
 
     def order(self, role: str, verb: str, **arguments: object) -> list[bytes]:
@@ -41,9 +45,14 @@ class StaffTwin:
         if not self._asked or not self._waiting:
             return []
         if "expires_s" in answer:
+            if answer["id"] != ASKED_AS:
+                return []  # somebody else's challenge
             role, verb, arguments = self._waiting[0]
             challenge = Challenge.model_validate(answer)
+            self._nonce = challenge.nonce
             return [write_order(self._signers[role], challenge, verb, arguments).encode()]
+        if answer.get("nonce") != self._nonce:
+            return []  # the outcome of somebody else's order
         self._asked = False
         _, verb, _ = self._waiting.popleft()
         if not answer["ok"]:
@@ -59,4 +68,4 @@ class StaffTwin:
         if self._asked or not self._waiting:
             return []
         self._asked = True
-        return [b'{"ask":"challenge","id":"staff"}']
+        return [json.dumps({"ask": "challenge", "id": ASKED_AS}).encode()]

@@ -90,7 +90,7 @@ class TwinInputs:
         self._after(held_us, button, lambda: self.release(button))
 
     def is_free(self, button: str) -> bool:
-        """Whether a button is neither held nor still moving, so that it can be pressed. Raises PanelRefusedError when unknown."""
+        """Whether a button can be pressed: neither held nor still moving. Raises PanelRefusedError when unknown."""
         self._known(button, self._buttons, "button")
         return not self._levels[button] and button not in self._moving
 

@@ -83,7 +83,8 @@ def example(folder: Path, conduct: str, **options: Any) -> Path:
     staff = staff_keys("casino.example.simulation", SeededEntropy(1))
     config = table_config(folder, staff, conduct, options)
     file = folder / f"roulette-{conduct}.toml"
-    file.write_text(tomli_w.dumps(config.model_dump(mode="json", exclude_none=True, exclude_unset=True)), encoding="utf-8")
+    document = config.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+    file.write_text(tomli_w.dumps(document), encoding="utf-8")
     return file
 
 
