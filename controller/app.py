@@ -158,7 +158,10 @@ async def _run(daemon: Daemon, path: Path, stack: AsyncExitStack) -> None:
     async def self_test() -> Mapping[str, Any]:
         if daemon.table.state.seance.open:
             return {"code": "E-SELF-TEST-SEANCE", "message": "the wheel tests itself only while the séance is closed"}
-        return {"self_test": to_plain(await daemon.wheel.self_test())}
+        report = await daemon.wheel.self_test()
+        if report.codes == (0,):
+            daemon.inherited_faults.self_test_passed()
+        return {"self_test": to_plain(report)}
 
     answers = {"status": status, "self-test": self_test}
     await stack.enter_async_context(StatusServer(status_socket(config), answers))

@@ -33,6 +33,7 @@ from controller.delivery.topics import Topics
 from controller.delivery.wire import certified_reply, to_json
 from controller.entropy import Entropy
 from controller.inbox import Inbox, Outcome
+from controller.inherited_faults import InheritedFaults
 from controller.options import Config
 from controller.service import Heartbeat
 from controller.storage_watch import StorageWatch
@@ -58,6 +59,9 @@ logger = structlog.get_logger()
 
 JOURNAL_DOUBTS = ("E-JOURNAL-ROLLED-BACK", "E-JOURNAL-FORKED")
 """What the mirror may find: the table then begins no round any more."""
+
+ASKED_TO_END_S = 7.0
+"""A part that did not end within this when the table stops is asked again; saying goodbye to a broker may take 5 s."""
 
 AILING_INBOX = 4_000
 """So many inputs waiting mean that the table does not decide any more."""
@@ -129,6 +133,13 @@ class Daemon:
         self.panel = self._make_panel(hardware)
         state = history.restore(self.game, past, RouletteState)
         refuse_other_rules(config, state)
+        self.inherited_faults = InheritedFaults(
+            state.health.faults,
+            around.clock,
+            self.inbox.put,
+            lambda: self.wheel.health().link_is_up,
+            config.wheel.status_period_ms,
+        )
         self.table = Table(
             self.game,
             state,
@@ -231,6 +242,7 @@ class Daemon:
 
     def emit(self, signal: Input) -> None:
         """Let an observation in. The opening button needs a date, which only the shell knows."""
+        self.inherited_faults.observe(signal)
         opening = isinstance(signal, ButtonPressed) and signal.button == "ouverture"
         if not opening or "director" not in self.table.state.seance.keys_on:
             self.inbox.put(signal)
@@ -397,8 +409,7 @@ class Daemon:
             await self._certify(Stopping(at_us=self._now_us(), boot=self.around.boot))
             self.publisher.set_document("state", lambda session: self._state_document("lost", session))
             await self.publisher.drain()
-            for task in tasks:
-                task.cancel()
+            await _end_all(tasks)
         self.timers.stop()
 
     def stop(self) -> None:
@@ -427,6 +438,18 @@ class Daemon:
     def journal_size(self) -> int:
         """Number of certified entries."""
         return self.table.size
+
+
+async def _end_all(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel every task and wait until all have ended.
+
+    A library may swallow a cancellation that comes in the very instant in which it waits for an answer: ask again.
+    """
+    pending = set(tasks)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=ASKED_TO_END_S)
 
 
 def refuse_other_rules(config: Config, state: RouletteState) -> None:

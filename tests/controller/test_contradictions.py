@@ -30,13 +30,13 @@ def test_contradictions_of_every_example_are_none(example: Path) -> None:
 
 
 def test_contradictions_are_found_by_every_check_at_once(config: Config) -> None:
-    wrong = changed(config, "wheel", required_mode=1_157, port=str(config.journal.file))
+    wrong = changed(config, "wheel", silence_ms=500, port=str(config.journal.file))
     wrong = changed(wrong, "panel", buttons={**config.panel.buttons, "zzz": 1}, keys={}, device="usb")
     wrong = changed(wrong, "mqtt", ca=None)
     wrong = changed(wrong, "journal", volatile=True)
     found = {fault.key for fault in contradictions(wrong, ALL)}
     assert found >= {
-        "wheel.required_mode",
+        "wheel.silence_ms",
         "panel.buttons.zzz",
         "panel.device",
         "person",

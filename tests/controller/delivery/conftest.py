@@ -119,8 +119,10 @@ class Station:
     async def stop(self) -> None:
         """Cancel ``run`` and wait: it must end by the cancellation and by nothing else."""
         if self.task is not None:
-            self.task.cancel()
-            await asyncio.wait({self.task})
+            async with asyncio.timeout(PATIENCE_S):
+                while not self.task.done():
+                    self.task.cancel()
+                    await asyncio.wait({self.task}, timeout=PATIENCE_S / 4)
             assert self.task.cancelled(), self.task.exception()
 
 

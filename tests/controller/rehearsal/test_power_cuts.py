@@ -7,6 +7,7 @@ no round, manual mode, halt    nothing changes
 
 import pytest
 
+from drivers.twin.wheel_faults import FaultKind, read_plan
 from tests.controller.rehearsal.house import House, play
 from tests.controller.rehearsal.stages import (
     CERTAIN,
@@ -195,3 +196,37 @@ def test_power_cut_forgets_who_stood_at_the_table_and_the_keys_tell_again() -> N
         assert sorted(switched[2:]) == [("croupier", True), ("director", True)]
 
     play(story, conduct="croupier")
+
+
+STANDING = {
+    FaultKind.MISFIRE: "launch_failed",
+    FaultKind.BALL_REMOVED: "ball_missing",
+    FaultKind.BALL_WITH_ROTOR: "ball_with_rotor",
+    FaultKind.SENSOR_FAULT: "sensor_fault",
+    FaultKind.RUNAWAY_ROTOR: "rotor_speed",
+    FaultKind.CONTRADICTED: "number_contradicted",
+    FaultKind.NOT_IN_TRACK: "ball_not_in_track",
+}
+"""What goes wrong with the wheel, and the fault that then stands."""
+
+
+@pytest.mark.parametrize("kind", list(STANDING))
+@pytest.mark.parametrize("away_s", [0.0, 120.0], ids=["back at once", "back when it is over"])
+def test_power_cut_while_a_fault_of_the_wheel_stands_keeps_it_until_the_wheel_shows_that_it_is_over(
+    kind: FaultKind, away_s: float
+) -> None:
+    async def story(house: House) -> None:
+        await house.open()
+        await house.seat(1, CREDIT)
+        await house.until(lambda: STANDING[kind] in house.state.health.faults)
+        await house.kill()
+        await house.let_pass(away_s)
+        await house.start()
+        assert STANDING[kind] in house.state.health.faults, "a power cut mends nothing"
+        await house.let_pass(120)
+        if house.state.coup.phase in ("manual", "halted"):
+            await house.settle_incident()
+        await house.until(lambda: house.state.coup.round >= 3)
+        assert house.every("table.wheel.fault.ended")
+
+    play(story, faults=read_plan(f"{kind}@1"))
