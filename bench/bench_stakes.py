@@ -5,13 +5,34 @@ python -m bench stakes
 
 import asyncio
 import statistics
+import time
 from collections.abc import Iterator
 
-from bench.bench_table import stakes_per_second
 from bench.figures import Figure, rate
+from bench.stage import open_table
+from bench.stage import stakes as message_of_stakes
 
+MESSAGES = 4_000
 PER_MESSAGE = 10
 REPEATS = 3
+
+
+async def stakes_per_second(per_message: int) -> float:
+    """Certified stakes a second, ``per_message`` in each message, all messages waiting at once."""
+    async with open_table() as table:
+        done, left = asyncio.Event(), MESSAGES
+
+        def certified(_: object) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                done.set()
+
+        began_s = time.perf_counter()
+        for number in range(MESSAGES):
+            table.inbox.put(message_of_stakes(number, per_message), certified)
+        await done.wait()
+        return MESSAGES * per_message / (time.perf_counter() - began_s)
 
 
 def stakes() -> Iterator[Figure]:

@@ -68,4 +68,4 @@ class StaffTwin:
         if self._asked or not self._waiting:
             return []
         self._asked = True
-        return [json.dumps({"ask": "challenge", "id": ASKED_AS}).encode()]
+        return [b'{"ask":"challenge","id":"%s"}' % ASKED_AS.encode()]
