@@ -21,6 +21,7 @@ from controller.delivery.bus import (
     Routes,
     matches,
 )
+from tests.virtual import time_passes
 
 Run = Callable[[Any], Any]
 
@@ -241,7 +242,7 @@ def test_exchange_expired_message_is_not_delivered(in_virtual_time: Run) -> None
         members.exchange.stall()
         table.publish(Message("t", b"short", expiry_s=10, retain=True))
         table.publish(Message("t", b"long", expiry_s=30))
-        await asyncio.sleep(20)
+        await time_passes(20)
         members.exchange.go_on()
         await turns()
         assert [message.payload for message in log.heard[1:]] == [b"long"]

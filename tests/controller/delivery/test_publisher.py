@@ -23,6 +23,7 @@ from controller.delivery.publisher import (
 )
 from controller.delivery.retained import RETRY_AFTER_S
 from controller.delivery.topics import Topics
+from tests.virtual import time_passes
 
 Run = Callable[[Any], Any]
 TOPICS = Topics("casino.example", "t07")
@@ -127,7 +128,7 @@ class Stage:
     async def settle(self, seconds: float = 0.0) -> None:
         """Let everything that can happen happen, then let ``seconds`` pass, and again."""
         for wait in (0.0, seconds):
-            await asyncio.sleep(wait)
+            await time_passes(wait)
             for _ in range(60):
                 await asyncio.sleep(0)
 

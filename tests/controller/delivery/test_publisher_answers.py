@@ -13,6 +13,7 @@ from controller.delivery.bus import Backpressure, Disconnected, Message, NotPubl
 from controller.delivery.publisher import TURN_BOUND, Publisher
 from controller.delivery.retained import RETRY_AFTER_S
 from controller.delivery.topics import Topics
+from tests.virtual import time_passes
 
 Run = Callable[[Any], Any]
 TOPICS = Topics("casino.example", "t07")
@@ -125,7 +126,7 @@ def test_publisher_cursor_never_passes_an_entry_that_was_refused(in_virtual_time
             await turns()
             assert scene.cursor == 3
             assert scene.bus.sent == [0, 1, 2, 3, 4, 5]
-            await asyncio.sleep(RETRY_AFTER_S)
+            await time_passes(RETRY_AFTER_S)
             await turns()
             assert scene.bus.sent[6:] == [3, 4, 5]
             scene.bus.answer(3, 4, 5)
@@ -144,7 +145,7 @@ def test_publisher_begins_again_at_the_first_of_several_that_were_refused(
             scene.bus.refuse(1)
             scene.bus.refuse(3, Backpressure("full"))
             scene.bus.answer(0, 2, 4)
-            await asyncio.sleep(RETRY_AFTER_S)
+            await time_passes(RETRY_AFTER_S)
             await turns()
             assert scene.bus.sent[5:] == [1, 2, 3, 4]
             assert scene.publisher.status().refused == 1  # the other was never asked
@@ -157,11 +158,11 @@ def test_publisher_does_not_begin_again_before_everything_was_answered(in_virtua
         async with Scene(journal_of(5)) as scene:
             scene.bus.refuse(1)
             scene.bus.answer(0, 2, 4)
-            await asyncio.sleep(RETRY_AFTER_S * 3)
+            await time_passes(RETRY_AFTER_S * 3)
             await turns()
             assert scene.bus.sent == [0, 1, 2, 3, 4]
             scene.bus.answer(3)
-            await asyncio.sleep(RETRY_AFTER_S)
+            await time_passes(RETRY_AFTER_S)
             await turns()
             assert scene.bus.sent[5:] == [1, 2, 3, 4]
             assert scene.cursor == 1
@@ -239,11 +240,11 @@ def test_publisher_cursor_counts_only_what_was_answered_with_yes_in_any_order(
                 elif what == "grow":
                     scene.publisher.certified(scene.journal.grow(3))
                 elif what == "wait":
-                    await asyncio.sleep(RETRY_AFTER_S)
+                    await time_passes(RETRY_AFTER_S)
                 await turns()
                 assert set(range(scene.cursor)) <= accepted
             for _ in range(3):
-                await asyncio.sleep(RETRY_AFTER_S)
+                await time_passes(RETRY_AFTER_S)
                 await turns()
                 accepted |= set(scene.bus.waiting)
                 scene.bus.answer(*list(scene.bus.waiting))
