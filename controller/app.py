@@ -75,6 +75,7 @@ def serve(path: Path) -> int:
     """Run the daemon configured by ``path``; returns the exit code."""
     try:
         config = load(path)
+        log.banner(path)
         asyncio.run(_serve(config, path))
     except ConfigError as error:
         for fault in error.faults:
@@ -123,6 +124,7 @@ async def _serve(config: Config, path: Path) -> None:
         signer=signer,
         software_sha256=software_digest(),
     )
+    faults: dict[str, str] = {}
     async with AsyncExitStack() as stack:
         writer = Writer(journal)
         stack.callback(writer.close)
@@ -133,9 +135,10 @@ async def _serve(config: Config, path: Path) -> None:
             past=journal,
             reader=reader,
             writer=writer,
-            bus=_bus(config, boot),
+            bus=_bus(config, boot, faults),
             hardware=hardware,
             around=around,
+            faults=faults,
         )
         await _run(daemon, path, stack)
 
@@ -224,7 +227,7 @@ def status_socket(config: Config) -> Path:
     return Path(runtime) / "status.sock" if runtime else config.journal.file.parent / "status.sock"
 
 
-def _bus(config: Config, boot: str) -> BrokerBus:
+def _bus(config: Config, boot: str, faults: dict[str, str]) -> BrokerBus:
     options, topics = config.mqtt, Topics(config.site, config.table.name)
     settings = BrokerSettings(
         host=options.host,
@@ -241,6 +244,7 @@ def _bus(config: Config, boot: str) -> BrokerBus:
         return Message(topics.state, payload, retain=True)
 
     def on_fault(fault: BusFault) -> None:
+        faults[fault.code] = fault.detail
         logger.warning(fault.code, detail=fault.detail)
 
     return BrokerBus(settings, will=will, random=random.random, on_fault=on_fault)

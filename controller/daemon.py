@@ -118,7 +118,9 @@ class Daemon:
         bus: Bus,
         hardware: Hardware,
         around: Surroundings,
+        faults: dict[str, str] | None = None,
     ) -> None:
+        """``faults`` are the delivery's, by code, as far as the bus tells them: the status shows them."""
         self.config = config
         self.around = around
         self.bus = bus
@@ -160,7 +162,7 @@ class Daemon:
             self.posts.remember(leaf, index)
         self._latest = range(0)
         self._latest_leaves: list[bytes] = []
-        self._faults: dict[str, str] = {}
+        self._faults = {} if faults is None else faults
         self._ending: asyncio.Future[None] | None = None
         self._background: set[asyncio.Task[Any]] = set()
 
@@ -188,10 +190,8 @@ class Daemon:
             own=self.around.signer.verifier,
             mirror=mirror,
             cursor=past.cursor(BROKER_CURSOR),
-            save_cursor=lambda name, size: self._later(
-                self._writer.call(lambda journal: journal.set_cursor(name, size))
-            ),
-            keep_acknowledgement=lambda _, note: self._later(self._writer.call(partial(_cosigned, note, mirror))),
+            save_cursor=lambda name, size: self._on_journal(lambda journal: journal.set_cursor(name, size)),
+            keep_acknowledgement=lambda _, note: self._on_journal(partial(_cosigned, note, mirror)),
             on_fault=self._on_fault,
         )
 

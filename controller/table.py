@@ -154,12 +154,14 @@ class Table(Generic[State]):
         batch.decided.append((letter, Outcome(first_index, decision.facts)))
         batch.requests += decision.requests
         batch.facts += decision.facts
-        for kind, data in codec.encode_decision(letter.signal, decision.facts, first_index):
-            batch.records.append(Record(kind, data, batch.seance or None))
-        for fact in decision.facts:
+        entries = codec.encode_decision(letter.signal, decision.facts, first_index)
+        for fact, (kind, data) in zip(decision.facts, entries, strict=True):
             batch.state = self.game.evolve(batch.state, fact)
-            if isinstance(fact, SeanceOpened | SeanceClosed):
-                batch.seance = self._seance_name(batch.state)
+            if isinstance(fact, SeanceOpened):  # the opening and the closing belong to the séance themselves
+                batch.seance = fact.seance
+            batch.records.append(Record(kind, data, batch.seance or None))
+            if isinstance(fact, SeanceClosed):
+                batch.seance = ""
 
     async def _commit(self, batch: _Batch[State]) -> None:
         first_index, size = self._size, self._size + len(batch.records)
