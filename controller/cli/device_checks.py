@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from controller.cli.findings import Finding, Status, error, warn, well
-from controller.cli.language import here
+from controller.cli.language import colon, here
 from controller.options import Config
 from drivers.clock import SystemClock
 from drivers.gpio import GpioInputs, GpioOutputs, InputLine
@@ -30,7 +30,7 @@ def wheel(config: Config, status: Status | None) -> Iterator[Finding]:
     try:
         SerialLine(port).close()
     except DeviceFault as fault:
-        yield error(subject, fault.code, f"{fault.device}: {fault.detail}")
+        yield error(subject, fault.code, f"{fault.device}{colon()}{fault.detail}")
         return
     differences = asyncio.run(_ask_wheel(config)).differences
     if differences:
@@ -71,11 +71,11 @@ def _panel_troubles(subject: str, panel: Status) -> Iterator[Finding]:
         for told in one["troubles"]:
             found = True
             code = {"stuck": "E-INPUT-STUCK", "storm": "E-INPUT-STORM"}.get(told, told.partition(":")[0])
-            yield warn(subject, code, f"{one['name']}: {told}")
+            yield warn(subject, code, one["name"] if told in ("stuck", "storm") else f"{one['name']}{colon()}{told}")
     for lamp in panel["lamps"]:
         if lamp["fault"]:
             found = True
-            yield warn(subject, lamp["fault"].partition(":")[0], f"{lamp['name']}: {lamp['fault']}")
+            yield warn(subject, lamp["fault"].partition(":")[0], f"{lamp['name']}{colon()}{lamp['fault']}")
     if not found:
         inputs, lamps = len(panel["inputs"]), len(panel["lamps"])
         yield well(subject, here(f"{inputs} entrées, {lamps} lampes", f"{inputs} inputs, {lamps} lamps"))
@@ -89,5 +89,5 @@ def _pins(config: Config, subject: str) -> Finding:
         with closing(open_header()) as factory, closing(GpioInputs(lines, factory)):
             GpioOutputs(panel.lamps, factory).close()
     except DeviceFault as fault:
-        return error(subject, fault.code, f"{fault.device}: {fault.detail}")
+        return error(subject, fault.code, f"{fault.device}{colon()}{fault.detail}")
     return well(subject, here(f"{len(lines)} entrées", f"{len(lines)} inputs"))
