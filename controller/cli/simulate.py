@@ -96,7 +96,9 @@ def command(config: Path, coups: int, seed: int, out: Path, faults: str | None, 
                 config, out, coups=coups, seed=seed, faults=plan, progress=lambda so: step(so.rounds, coups)
             )
         except StuckError as error:
-            raise Failure(error.code, error.detail, WRONG) from None
+            seen, played_s = error.seen, round(error.played_s)
+            french = f"{seen.rounds} coups valables et {seen.voids} coups nuls en {played_s} s de jeu, et pas de fin"
+            raise Failure(error.code, here(french, error.detail), WRONG) from None
     document = {
         "journal": str(out / JOURNAL),
         "seed": seed,

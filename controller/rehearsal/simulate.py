@@ -7,7 +7,7 @@ comes from the seed, so the same seed gives the same journal, to the last root.
 import asyncio
 import random
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from controller.rehearsal.evening import Evening, Hands, PostClient, Seen
 from controller.rehearsal.players import PlayerTwin
 from controller.rehearsal.staff import StaffTwin
 from controller.rehearsal.virtual_time import LoopClock, VirtualTimeLoop
-from drivers.twin.panel import PanelRefusedError, TwinInputs, TwinOutputs
+from drivers.twin.panel import PRESS_US, TwinInputs, TwinOutputs
 from drivers.twin.serial import TwinCable
 from drivers.twin.wheel import TwinSettings, WheelTwin
 from drivers.twin.wheel_faults import FaultPlan
@@ -49,6 +49,8 @@ class StuckError(Exception):
     code = "E-SIMULATION-STUCK"
 
     def __init__(self, seen: Seen, played_s: float) -> None:
+        self.seen = seen
+        self.played_s = played_s
         self.detail = f"{seen.rounds} valid and {seen.voids} void rounds in {round(played_s)} s of play, and no end"
         super().__init__(f"{self.code} {self.detail}")
 
@@ -193,9 +195,11 @@ class CroupierHands(Hands):
         self._cable = cable
 
     def press(self, button: str) -> None:
-        """See ``Hands``. A button that another finger still holds is not pressed twice."""
-        with suppress(PanelRefusedError):
+        """See ``Hands``. A button that a finger still holds is pressed when it is free: no press may be lost."""
+        if self._inputs.is_free(button):
             self._inputs.press(button)
+        else:
+            asyncio.get_running_loop().call_later(PRESS_US / 1_000_000, self.press, button)
 
     def turn(self, key: str, on: bool) -> None:
         """See ``Hands``."""

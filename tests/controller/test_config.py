@@ -123,6 +123,13 @@ MISTAKES: list[tuple[str, Changes, str, str, str]] = [
         "cheval-0-00",
         "no combination with zero of a 37-pocket layout",
     ),
+    (
+        "contradiction",
+        {"roulette.button_calls_no_more_bets": True},
+        "roulette.button_calls_no_more_bets",
+        "true",
+        "no effect when the conduct is launcher",
+    ),
     ("contradiction", {"mqtt.ca": GONE}, "mqtt", "", "ca, certificate and key together"),
     ("contradiction", {"panel.device": "twin:x.sock"}, "panel.device", "twin:x.sock", "table.simulation must be true"),
     ("contradiction", {"panel.device": "usb"}, "panel.device", "usb", '"gpio", "none" or "twin:SOCKET"'),
@@ -168,6 +175,16 @@ def test_config_one_mistake_is_told_with_its_place_its_value_and_what_is_permitt
     assert value in found[0].value
     assert permitted in found[0].wrong
     assert found[0].french not in ("", found[0].wrong), "and in French"
+
+
+@pytest.mark.parametrize("option", ["betting_ms", "between_ms", "launch_limit_ms"])
+def test_config_option_of_a_launcher_at_a_croupiers_table_is_told_even_at_its_default(
+    tmp_path: Path, option: str
+) -> None:
+    usual = RouletteSection.model_fields[option].default
+    (found,) = faults(tmp_path, {f"roulette.{option}": usual}, "roulette-croupier")
+    assert (found.key, found.value) == (f"roulette.{option}", str(usual))
+    assert found.wrong == "has no effect when the conduct is croupier: take it out"
 
 
 def test_config_mistakes_of_every_class_are_told_all_at_once(tmp_path: Path) -> None:

@@ -171,6 +171,7 @@ def test_path_without_a_device_is_absent(tmp_path: Path) -> None:
     with pytest.raises(DeviceFault) as caught:
         SerialLine(str(tmp_path / "table-wheel"))
     assert (caught.value.code, caught.value.device) == ("E-SERIAL-ABSENT", str(tmp_path / "table-wheel"))
+    assert caught.value.detail == os.strerror(errno.ENOENT), "the path is named once"
 
 
 def test_file_that_is_no_serial_line_is_absent(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from controller.certify.keys import load_key
 from controller.certify.note import Verifier
 from controller.options import Config
+from controller.options_french import FRENCH
 from tests.controller.cli.conftest import Run
 
 # ── config ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -32,6 +33,30 @@ def test_check_of_a_bad_configuration_names_every_mistake_with_its_place_and_val
     assert "at most 250" in result.stdout
     assert "table.post = 1: unknown option; did you mean posts?" in result.stdout
     assert "wheel: is missing" in result.stdout
+
+
+def test_check_in_french_says_each_mistake_in_french(run: Run, tmp_path: Path, launcher: Path) -> None:
+    bad = tmp_path / "bad.toml"
+    source = launcher.read_text(encoding="utf-8")
+    bad.write_text(source.replace("posts = 6", 'posts = "six"\npost = 1').replace("t07", "T 7", 1), encoding="utf-8")
+    shown = run("config", "check", bad, "--lang", "fr").stdout.replace("\u00a0", " ")
+    assert "table.posts = 'six' : doit être un nombre entier, écrit sans guillemets" in shown
+    assert "table.post = 1 : option inconnue ; vouliez-vous dire posts ?" in shown
+    assert "table.name = 'T 7' : attend 1 à 32 minuscules sans accent" in shown
+
+
+def test_options_are_explained_in_french_each_by_its_own_sentence(run: Run) -> None:
+    english = json.loads(run("config", "options", "--json").stdout)
+    french = json.loads(run("config", "options", "--json", "--lang", "fr").stdout)
+    options = {f"{name}.{one['option']}".removeprefix(".") for name, told in french.items() for one in told}
+    assert set(FRENCH) == options | set(french), "no option without a French sentence, and none without an option"
+    same = [
+        one["option"]
+        for name, told in french.items()
+        for one, other in zip(told, english[name], strict=True)
+        if one["description"] == other["description"]
+    ]
+    assert same == []
 
 
 def test_check_of_several_configurations_judges_each_and_fails_for_one(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -36,6 +37,8 @@ def test_demo_plays_three_rounds_tells_them_and_verifies_its_journal(launcher: P
     lines = told.splitlines()
     assert "SIMULATION" in lines[0]
     assert "mosquitto_sub -V 5 -h 127.0.0.1 -p " in told
+    assert "le poste 6 est libre" in told
+    assert re.search(r"python\S* docs/examples/post\.py 127\.0\.0\.1 \d+ \S+/table/t07 6\n", told)
     for part in ("faites vos jeux", "Rien ne va plus", "annoncé par l'appareil", "fermée par", "coups valables"):
         assert part in told
     indices = [int(line.split()[0]) for line in lines if line[:7].strip().isdecimal()]

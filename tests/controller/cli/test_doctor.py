@@ -120,6 +120,7 @@ def test_doctor_of_a_table_without_anything_names_every_reason_at_once(run: Run,
     for code in ("E-JOURNAL-MISSING", "E-SERIAL-ABSENT", "E-MQTT-CREDENTIALS", "E-PERSON-MISSING"):
         assert code in result.stdout
     assert re.search(r"^error +journal ", result.stdout, re.MULTILINE)
+    assert f"tablectl journal create --config {launcher}\n" in result.stdout, "to be copied as it stands"
     assert "→" in result.stdout
 
 

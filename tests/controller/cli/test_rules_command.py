@@ -100,6 +100,40 @@ def test_rules_follow_the_options_of_the_house(run: Run, launcher: Path, tmp_pat
     assert "Plein 1 35 fois 40,00 €" in shown
 
 
+@pytest.mark.law("67-15")
+def test_rules_say_who_conducts_calls_and_announces(run: Run, launcher: Path, croupier: Path, tmp_path: Path) -> None:
+    by_hand, automatic = text(run, croupier), text(run, launcher)
+    assert "Le croupier met les postes en service ; un membre du comité de direction valide l'ouverture" in by_hand
+    assert "est appelé quand la bille ralentit, ou par le croupier :" in by_hand
+    assert "Le croupier vérifie le numéro dans le cylindre et l'annonce." in by_hand
+    assert "Un membre du comité de direction met les postes en service, et valide l'ouverture" in automatic
+    assert "est appelé quand la bille ralentit :" in automatic
+    silent = tmp_path / "silent.toml"
+    source = croupier.read_text(encoding="utf-8")
+    silent.write_text(source.replace("minimum_cents = 50", "minimum_cents = 50\nbutton_calls_no_more_bets = false"))
+    assert "est appelé quand la bille ralentit :" in text(run, silent)
+
+
+@pytest.mark.parametrize(
+    ("example", "combinations"),
+    [
+        (
+            "roulette-croupier",
+            "cheval 0-1, cheval 0-2, cheval 0-3, transversale 0-1-2, transversale 0-2-3, carré 0-1-2-3",
+        ),
+        (
+            "roulette-croupier-38",
+            "cheval 0-00, cheval 0-1, cheval 0-2, cheval 00-2, cheval 00-3, transversale 0-1-2, transversale 0-00-2, "
+            "transversale 00-2-3",
+        ),
+    ],
+)
+def test_rules_name_the_combinations_with_zero_by_their_numbers(
+    run: Run, root: Path, example: str, combinations: str
+) -> None:
+    assert f"Combinaisons avec zéro : {combinations}." in text(run, root / "config" / f"{example}.toml")
+
+
 def test_rules_display_the_digest_that_each_opening_certifies(run: Run, evening: Path, launcher: Path) -> None:
     digest = json.loads(run("rules", "--config", launcher, "--json").stdout)["rules_sha256"]
     opened = run("journal", "export", evening).stdout
