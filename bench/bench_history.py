@@ -13,6 +13,7 @@ from bench.past import Evening, fill, play_evening
 from bench.stage import BUILD
 from controller import history
 from controller.certify.journal import Journal
+from controller.certify.log_keys import LogKeys
 from controller.certify.note import Signer
 from controller.certify.verify import verify
 
@@ -53,7 +54,7 @@ def verification() -> Iterator[Figure]:
 
 def _verified_per_second(file: Path, signer: Signer) -> float:
     began_s = time.perf_counter()
-    verdict = verify(file, signer.verifier.vkey)
+    verdict = verify(file, LogKeys.of(signer.verifier))
     took_s = time.perf_counter() - began_s
     assert verdict.ok, verdict.problem
     return verdict.size / took_s

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from controller.certify.journal import Journal
 from controller.certify.leaf import Record, canonical
+from controller.certify.log_keys import LogKeys
 from controller.certify.note import Signer
 from controller.certify.verify import verify
 from controller.certify.writer import Writer
@@ -167,7 +168,7 @@ def print_length(folder: Path, entries: int) -> None:
     )
     for processes in (1, len(os.sched_getaffinity(0))):
         began_s = time.perf_counter()
-        result = verify(long, SIGNER.verifier.vkey, processes=processes)
+        result = verify(long, LogKeys.of(SIGNER.verifier), processes=processes)
         rate = entries / (time.perf_counter() - began_s)
         assert result.ok, result
         goal = f"goal {VERIFY_GOAL:,}, {verdict(rate >= VERIFY_GOAL)}" if processes > 1 else "alone"

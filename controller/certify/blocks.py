@@ -15,7 +15,7 @@ from pathlib import Path
 from controller.certify.checkpoint import Checkpoint
 from controller.certify.faults import JournalFault, LeafFault
 from controller.certify.leaf import FIRST_PREVIOUS, LEAF_BOUND, LEAF_PATTERN, check_data, leaf_hash
-from controller.certify.note import Verifier
+from controller.certify.log_keys import LogKeys
 from controller.certify.storage import connect_reader, faults_of
 from controller.certify.tiles import HASH_BYTES, TILE_WIDTH, entries
 from controller.certify.tree import Frontier, root_of
@@ -46,12 +46,12 @@ def _altered(index: int, detail: str) -> JournalFault:
     return JournalFault("E-JOURNAL-ALTERED", f"entry {index} was altered: {detail}", index)
 
 
-def examine_tiles(path: Path, vkey: str, start: int, stop: int, notes: Sequence[tuple[int, str]]) -> Examined:
+def examine_tiles(path: Path, keys_text: str, start: int, stop: int, notes: Sequence[tuple[int, str]]) -> Examined:
     """Verify the full tiles ``start`` to ``stop - 1`` of level 0 and all that is below them.
 
     ``notes`` are the checkpoints (size, note) that end in these tiles. Raises JournalFault.
     """
-    verifier = Verifier.parse(vkey)
+    keys = LogKeys.parse(keys_text)
     examined = Examined([], [])
     with faults_of(path), closing(connect_reader(path)) as connection:
         previous = leaf_hash(entries(connection, start * TILE_WIDTH - 1, start * TILE_WIDTH)[0]) if start else b""
@@ -63,11 +63,11 @@ def examine_tiles(path: Path, vkey: str, start: int, stop: int, notes: Sequence[
             if row is None:
                 raise JournalFault("E-JOURNAL-INCOMPLETE", f"the tile of entries {first} to {first + 255} is missing")
             root = _check_tile(n, row[0], row[1], hashes)
-            check_entries(verifier.name, first, leaves, hashes, previous, lambda _: False)
+            check_entries(keys.origin, first, leaves, hashes, previous, lambda _: False)
             previous = hashes[-1]
             examined.roots.append(root)
             here = [(size, note) for size, note in notes if first < size <= first + TILE_WIDTH]
-            examined.cuts.extend(cut(verifier, first, hashes, here))
+            examined.cuts.extend(cut(keys, first, hashes, here))
     return examined
 
 
@@ -134,12 +134,12 @@ def _check_all_data(first: int, data: Sequence[bytes]) -> None:
         raise
 
 
-def cut(verifier: Verifier, first: int, hashes: Sequence[bytes], notes: Sequence[tuple[int, str]]) -> list[Cut]:
+def cut(keys: LogKeys, first: int, hashes: Sequence[bytes], notes: Sequence[tuple[int, str]]) -> list[Cut]:
     """Open the checkpoints (in order of size) that end in the block that begins at ``first``. Raises JournalFault."""
     cuts = []
     frontier = Frontier()
     for size, note in notes:
         for leaf in hashes[frontier.size : size - first]:
             frontier.append(leaf)
-        cuts.append(Cut(open_checkpoint(size, note, verifier), first // TILE_WIDTH, tuple(frontier.nodes)))
+        cuts.append(Cut(open_checkpoint(size, note, keys), first // TILE_WIDTH, tuple(frontier.nodes)))
     return cuts

@@ -27,6 +27,7 @@ from controller.certify.checkpoint import Checkpoint, parse_checkpoint, snapshot
 from controller.certify.faults import JournalFault, NoteFault
 from controller.certify.keys import sync_folder
 from controller.certify.leaf import Record, Stamp, build_leaves
+from controller.certify.log_keys import LogKeys
 from controller.certify.note import Signature, Signer, Verifier, format_note, open_note, sign_note
 from controller.certify.recovery import Recovered, recover
 from controller.certify.storage import (
@@ -145,7 +146,7 @@ class Journal:
         descriptor = lock(path)
         try:
             with faults_of(path):
-                connection, recovered = _connect_verified(path, signer.verifier)
+                connection, recovered = _connect_verified(path, LogKeys.of(signer.verifier))
         except JournalFault:
             os.close(descriptor)
             raise
@@ -248,7 +249,7 @@ class Journal:
         if row is None:
             return None
         size, body, note = row
-        check_snapshot(size, body, note, self._signer.verifier)
+        check_snapshot(size, body, note, LogKeys.of(self._signer.verifier))
         return size, body
 
     def cursor(self, name: str) -> int:
@@ -321,12 +322,12 @@ def _lay_out(connection: sqlite3.Connection, signer: Signer) -> None:
     connection.execute("COMMIT")
 
 
-def _connect_verified(path: Path, verifier: Verifier) -> tuple[sqlite3.Connection, Recovered]:
+def _connect_verified(path: Path, keys: LogKeys) -> tuple[sqlite3.Connection, Recovered]:
     connection = connect_writer(path)
     try:
         check_layout(connection, path)  # before any setting touches a file that may be somebody else's
         make_durable(connection)
-        return connection, recover(connection, path, verifier)
+        return connection, recover(connection, path, keys)
     except (sqlite3.Error, JournalFault):
         connection.close()
         raise

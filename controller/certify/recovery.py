@@ -25,7 +25,7 @@ from pathlib import Path
 from controller.certify.bound import BoundEntries
 from controller.certify.faults import JournalFault
 from controller.certify.leaf import FIRST_PREVIOUS, LEAF_PATTERN, leaf_hash
-from controller.certify.note import Verifier
+from controller.certify.log_keys import LogKeys
 from controller.certify.tiles import TILE_WIDTH, Edge, entries, restore_edge
 from controller.certify.trust import check_bounds, check_snapshot, last_checkpoint
 from controller.certify.verify import verify
@@ -40,25 +40,25 @@ class Recovered:
     note: str
 
 
-def recover(connection: sqlite3.Connection, path: Path, verifier: Verifier) -> Recovered:
+def recover(connection: sqlite3.Connection, path: Path, keys: LogKeys) -> Recovered:
     """Check what the table goes on from, and return where the journal goes on.
 
     Raises sqlite3.Error, and JournalFault: E-JOURNAL-ALTERED, -ROLLED-BACK, -FORKED, -UNSIGNED, -KEY, -INCOMPLETE.
     """
-    checkpoint, note = last_checkpoint(connection, verifier)
+    checkpoint, note = last_checkpoint(connection, keys)
     check_bounds(connection, checkpoint.size)
     tail = entries(connection, checkpoint.size - checkpoint.size % TILE_WIDTH, checkpoint.size)
     hashes = [leaf_hash(leaf) for leaf in tail]
     edge = restore_edge(connection, checkpoint.size, hashes)
     if edge.root() != checkpoint.root:
-        raise _located(path, verifier)
-    start = _last_snapshot(connection, verifier)
+        raise _located(path, keys)
+    start = _last_snapshot(connection, keys)
     try:
         previous = _last_hash(connection, edge, start)
     except JournalFault as fault:
         if fault.code != "E-JOURNAL-ALTERED" or fault.index is not None:
             raise
-        raise _located(path, verifier) from fault
+        raise _located(path, keys) from fault
     return Recovered(edge, previous, note)
 
 
@@ -89,18 +89,18 @@ def _is_chained(leaves: Sequence[bytes], hashes: Sequence[bytes], previous: byte
     return True
 
 
-def _located(path: Path, verifier: Verifier) -> JournalFault:
+def _located(path: Path, keys: LogKeys) -> JournalFault:
     """What is wrong, named by a full verification."""
-    verdict = verify(path, verifier.vkey)
+    verdict = verify(path, keys)
     code = verdict.code or "E-JOURNAL-ALTERED"
     return JournalFault(code, verdict.problem or "the entries do not lead to the signed root", verdict.index)
 
 
-def _last_snapshot(connection: sqlite3.Connection, verifier: Verifier) -> int:
+def _last_snapshot(connection: sqlite3.Connection, keys: LogKeys) -> int:
     """The entries that the last snapshot includes, after its signature was checked; none without one."""
     row = connection.execute("SELECT size, body, note FROM snapshot ORDER BY size DESC LIMIT 1").fetchone()
     if row is None:
         return 0
     size, body, note = row
-    check_snapshot(size, body, note, verifier)
+    check_snapshot(size, body, note, keys)
     return int(size)

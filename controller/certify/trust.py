@@ -8,33 +8,36 @@ import sqlite3
 
 from controller.certify.checkpoint import Checkpoint, parse_checkpoint, snapshot_text
 from controller.certify.faults import JournalFault, NoteFault
-from controller.certify.note import Verifier, open_note
+from controller.certify.log_keys import LogKeys
+from controller.certify.note import open_note
 
 
-def _signed_text(note: str, verifier: Verifier, what: str) -> str:
+def _signed_text(note: str, keys: LogKeys, what: str) -> str:
     try:
-        return open_note(note, [verifier]).text
+        return open_note(note, keys.verifiers).text
     except NoteFault as fault:
         if fault.code == "E-NOTE-UNSIGNED":
-            raise JournalFault("E-JOURNAL-KEY", f"{what} is not signed by {verifier.vkey}: {fault.detail}") from fault
+            raise JournalFault(
+                "E-JOURNAL-KEY", f"{what} is not signed by a key of {keys.origin}: {fault.detail}"
+            ) from fault
         raise JournalFault("E-JOURNAL-ALTERED", f"{what} was altered: {fault.detail}") from fault
 
 
-def open_checkpoint(size: int, note: str, verifier: Verifier) -> Checkpoint:
+def open_checkpoint(size: int, note: str, keys: LogKeys) -> Checkpoint:
     """The checkpoint that is kept under ``size``. Raises JournalFault: E-JOURNAL-ALTERED, E-JOURNAL-KEY."""
-    text = _signed_text(note, verifier, f"the checkpoint of {size} entries")
+    text = _signed_text(note, keys, f"the checkpoint of {size} entries")
     try:
         checkpoint = parse_checkpoint(text)
     except NoteFault as fault:
         raise JournalFault("E-JOURNAL-ALTERED", f"the checkpoint of {size} entries: {fault.detail}") from fault
-    if checkpoint.origin != verifier.name:
-        raise JournalFault("E-JOURNAL-KEY", f"the checkpoint is one of {checkpoint.origin}, not of {verifier.name}")
+    if checkpoint.origin != keys.origin:
+        raise JournalFault("E-JOURNAL-KEY", f"the checkpoint is one of {checkpoint.origin}, not of {keys.origin}")
     if checkpoint.size != size:
         raise JournalFault("E-JOURNAL-ALTERED", f"the checkpoint of {checkpoint.size} entries is kept under {size}")
     return checkpoint
 
 
-def last_checkpoint(connection: sqlite3.Connection, verifier: Verifier) -> tuple[Checkpoint, str]:
+def last_checkpoint(connection: sqlite3.Connection, keys: LogKeys) -> tuple[Checkpoint, str]:
     """The newest checkpoint and its note.
 
     Raises sqlite3.Error, and JournalFault: E-JOURNAL-UNSIGNED, -ALTERED, -KEY.
@@ -43,7 +46,7 @@ def last_checkpoint(connection: sqlite3.Connection, verifier: Verifier) -> tuple
     if row is None:
         raise JournalFault("E-JOURNAL-UNSIGNED", "the journal holds no checkpoint at all")
     size, note = row
-    return open_checkpoint(size, note, verifier), note
+    return open_checkpoint(size, note, keys), note
 
 
 def check_bounds(connection: sqlite3.Connection, size: int) -> None:
@@ -69,8 +72,8 @@ def check_bounds(connection: sqlite3.Connection, size: int) -> None:
             raise JournalFault("E-JOURNAL-ROLLED-BACK", detail, size)
 
 
-def check_snapshot(size: int, body: bytes, note: str, verifier: Verifier) -> None:
+def check_snapshot(size: int, body: bytes, note: str, keys: LogKeys) -> None:
     """Whether the key signed this snapshot. Raises JournalFault: E-JOURNAL-ALTERED, E-JOURNAL-KEY."""
     what = f"the snapshot at {size} entries"
-    if _signed_text(note, verifier, what) != snapshot_text(verifier.name, size, body):
+    if _signed_text(note, keys, what) != snapshot_text(keys.origin, size, body):
         raise JournalFault("E-JOURNAL-ALTERED", f"{what} is not the one that was signed")

@@ -29,7 +29,8 @@ from controller.certify.blocks import Cut, Examined, check_entries, cut, examine
 from controller.certify.checkpoint import Checkpoint, parse_checkpoint
 from controller.certify.faults import JournalFault
 from controller.certify.leaf import leaf_hash
-from controller.certify.note import Verifier, open_note
+from controller.certify.log_keys import LogKeys
+from controller.certify.note import open_note
 from controller.certify.storage import check_layout, connect_reader, faults_of
 from controller.certify.tiles import TILE_HEIGHT, TILE_WIDTH, entries, level_count, stored_subtree
 from controller.certify.tree import Frontier, fold, root_of
@@ -97,29 +98,27 @@ class _Found:
 
 def verify(
     path: Path,
-    vkey: str,
+    keys: LogKeys,
     progress: Progress | None = None,
     *,
     remembered: str | None = None,
     processes: int | None = None,
 ) -> Verdict:
-    """Verify everything in the journal ``path`` with the table's verifier key.
+    """Verify everything in the journal ``path`` with the table's keys.
 
     ``remembered`` is the note of a checkpoint that was kept elsewhere: the journal must have grown from that one.
     ``processes`` is how many may work at once (default: one for each processor). The journal may be in use meanwhile.
-    Raises KeyFault (E-KEY-MALFORMED) for a bad ``vkey``, and NoteFault for a ``remembered`` note that the key did not
-    sign; everything else is in the verdict.
+    Raises NoteFault for a ``remembered`` note that no key of the table signed; everything else is in the verdict.
     """
-    verifier = Verifier.parse(vkey)
-    witness = None if remembered is None else parse_checkpoint(open_note(remembered, [verifier]).text)
+    witness = None if remembered is None else parse_checkpoint(open_note(remembered, keys.verifiers).text)
     workers = processes or len(os.sched_getaffinity(0))
     try:
         with faults_of(path), closing(connect_reader(path)) as connection:
             check_layout(connection, path)
-            found = _begin(connection, verifier)
-            examined = _examine(path, vkey, found, workers, progress or (lambda done, size: None))
-            _check_whole(connection, verifier, found, examined)
-            _check_snapshots(connection, verifier)
+            found = _begin(connection, keys)
+            examined = _examine(path, keys, found, workers, progress or (lambda done, size: None))
+            _check_whole(connection, keys, found, examined)
+            _check_snapshots(connection, keys)
             if witness is not None:
                 _check_remembered(connection, witness, found.last.size)
     except JournalFault as fault:
@@ -128,10 +127,10 @@ def verify(
     return Verdict(outcome=Outcome.OK, size=found.last.size, root=found.last.root, checkpoints=len(found.notes))
 
 
-def _begin(connection: sqlite3.Connection, verifier: Verifier) -> _Found:
+def _begin(connection: sqlite3.Connection, keys: LogKeys) -> _Found:
     """Read everything that a running table might replace, in one look at the file."""
     connection.execute("BEGIN")
-    last, _ = last_checkpoint(connection, verifier)
+    last, _ = last_checkpoint(connection, keys)
     check_bounds(connection, last.size)
     _check_tile_count(connection, last.size)
     notes = connection.execute("SELECT size, note FROM checkpoint ORDER BY size").fetchall()
@@ -147,33 +146,33 @@ def _check_tile_count(connection: sqlite3.Connection, size: int) -> None:
         raise JournalFault("E-JOURNAL-ALTERED", f"there are {count} tiles where {size} entries make {expected}")
 
 
-def _examine(path: Path, vkey: str, found: _Found, workers: int, progress: Progress) -> Examined:
+def _examine(path: Path, keys: LogKeys, found: _Found, workers: int, progress: Progress) -> Examined:
     """All full tiles of level 0, in runs, by one process or by several."""
     tiles = found.last.size // TILE_WIDTH
     whole = Examined([], [])
-    for run in _runs(path, vkey, tiles, found.notes, workers if tiles > ALONE_BOUND else 1):
+    for run in _runs(path, keys.text, tiles, found.notes, workers if tiles > ALONE_BOUND else 1):
         whole.roots.extend(run.roots)
         whole.cuts.extend(run.cuts)
         progress(len(whole.roots) * TILE_WIDTH, found.last.size)
     return whole
 
 
-def _runs(path: Path, vkey: str, tiles: int, notes: list[tuple[int, str]], workers: int) -> Iterator[Examined]:
+def _runs(path: Path, keys_text: str, tiles: int, notes: list[tuple[int, str]], workers: int) -> Iterator[Examined]:
     starts = range(0, tiles, RUN_TILES)
     stops = [min(start + RUN_TILES, tiles) for start in starts]
     bounds = [bisect_right(notes, tile * TILE_WIDTH, key=itemgetter(0)) for tile in [*starts, tiles]]
     shares = [notes[low:high] for low, high in pairwise(bounds)]
     if workers == 1:
         for start, stop, share in zip(starts, stops, shares, strict=True):
-            yield examine_tiles(path, vkey, start, stop, share)
+            yield examine_tiles(path, keys_text, start, stop, share)
         return
     # Fresh processes, because a copy of a process with threads may stand still for ever.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         count = len(stops)
-        yield from pool.map(examine_tiles, [path] * count, [vkey] * count, starts, stops, shares)
+        yield from pool.map(examine_tiles, [path] * count, [keys_text] * count, starts, stops, shares)
 
 
-def _check_whole(connection: sqlite3.Connection, verifier: Verifier, found: _Found, examined: Examined) -> None:
+def _check_whole(connection: sqlite3.Connection, keys: LogKeys, found: _Found, examined: Examined) -> None:
     """The last entries, the upper tiles, and the root of every checkpoint."""
     size, roots = found.last.size, examined.roots
     first = len(roots) * TILE_WIDTH
@@ -186,9 +185,9 @@ def _check_whole(connection: sqlite3.Connection, verifier: Verifier, found: _Fou
     def proof(tail: Sequence[bytes]) -> bool:
         return _root(frontier, tail) == found.last.root
 
-    check_entries(verifier.name, first, leaves, hashes, previous, proof)
+    check_entries(keys.origin, first, leaves, hashes, previous, proof)
     tail_notes = [(at, note) for at, note in found.notes if at > first or first == at == 0]
-    tail_cuts = cut(verifier, first, hashes, tail_notes)
+    tail_cuts = cut(keys, first, hashes, tail_notes)
     _check_roots(roots, sorted([*examined.cuts, *tail_cuts], key=_size_of), size)
 
 
@@ -253,9 +252,9 @@ def _check_roots(roots: Sequence[bytes], cuts: Sequence[Cut], last: int) -> None
     raise JournalFault("E-JOURNAL-ALTERED", detail, max(last - 1, 0))
 
 
-def _check_snapshots(connection: sqlite3.Connection, verifier: Verifier) -> None:
+def _check_snapshots(connection: sqlite3.Connection, keys: LogKeys) -> None:
     for size, body, note in connection.execute("SELECT size, body, note FROM snapshot ORDER BY size"):
-        check_snapshot(size, body, note, verifier)
+        check_snapshot(size, body, note, keys)
 
 
 def _check_remembered(connection: sqlite3.Connection, remembered: Checkpoint, size: int) -> None:

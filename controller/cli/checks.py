@@ -16,6 +16,7 @@ from controller import history
 from controller.app import SALT_BYTES
 from controller.certify.faults import JournalFault, KeyFault
 from controller.certify.keys import load_key
+from controller.certify.log_keys import LogKeys
 from controller.certify.note import Verifier
 from controller.certify.reader import Reader
 from controller.certify.recovery import recover
@@ -182,7 +183,7 @@ def _journal(config: Config, config_file: Path) -> Iterator[Finding]:
 def _verified_size(connection: sqlite3.Connection, file: Path, verifier: Verifier) -> int:
     """What a start would verify, in one look at the file: a running table goes on writing."""
     connection.execute("BEGIN")
-    size = recover(connection, file, verifier).edge.size
+    size = recover(connection, file, LogKeys.of(verifier)).edge.size
     connection.execute("COMMIT")
     return size
 

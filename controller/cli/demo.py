@@ -156,7 +156,7 @@ def _tablectl() -> str:
 def _judge(stage: Stage, seen: Seen) -> int:
     """Verify the journal and decide it again."""
     target = target_of(stage.config.journal.file, None)
-    verdict = verify(target.file, target.needed_vkey)
+    verdict = verify(target.file, target.keys)
     replayed: Replay | None = None
     failure: Failure | None = None
     try:

@@ -60,7 +60,7 @@ def verify_command(target: Path, vkey: str | None, remembered: Path | None) -> i
     try:
         note = remembered.read_text(encoding="utf-8") if remembered else None
         with progress(here("Vérification", "Verifying")) as step:
-            verdict = verify(judged.file, judged.needed_vkey, step, remembered=note)
+            verdict = verify(judged.file, judged.keys, step, remembered=note)
     except (KeyFault, NoteFault) as fault:
         raise Failure(fault.code, fault.detail, NO_KEY) from None
     except OSError as error:
@@ -142,7 +142,7 @@ def show_command(target: Path, vkey: str | None, index: int) -> int:
     """Print one entry with its proof."""
     judged = target_of(target, vkey)
     with closing(Reader(judged.file)) as reader:
-        checkpoint = signed_checkpoint(judged.file, judged.verifier)
+        checkpoint = signed_checkpoint(judged.file, judged.keys)
         if index >= checkpoint.size:
             raise Failure("E-JOURNAL-ENTRY", no_such_entry(index, checkpoint.size), 2)
         leaf = reader.leaf(index)

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from controller.certify.checkpoint import Checkpoint
-from controller.certify.note import Verifier
+from controller.certify.log_keys import LogKeys
 from controller.certify.reader import Reader
 from controller.certify.storage import connect_reader, faults_of
 from controller.certify.trust import last_checkpoint
@@ -34,7 +34,7 @@ VKEY_BOUND = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A journal's file, and the verifier key text to judge it by, where there is one."""
+    """A journal's file, and the text of the verifier keys to judge it by, where there is one."""
 
     file: Path
     vkey: str | None
@@ -45,18 +45,13 @@ class Target:
         return self.file.parent / CONFIG
 
     @property
-    def verifier(self) -> Verifier:
-        """The key. Raises Failure (E-VKEY-MISSING) and KeyFault."""
-        return Verifier.parse(self.needed_vkey)
-
-    @property
-    def needed_vkey(self) -> str:
-        """The key's text. Raises Failure (E-VKEY-MISSING)."""
+    def keys(self) -> LogKeys:
+        """The table's keys. Raises Failure (E-VKEY-MISSING) and KeyFault."""
         if self.vkey is None:
             beside = self.file.parent / VKEY
             detail = here(f"ni {beside} ni --vkey : avec quelle clé ?", f"neither {beside} nor --vkey: by which key?")
             raise Failure("E-VKEY-MISSING", detail, NO_KEY)
-        return self.vkey
+        return LogKeys.parse(self.vkey)
 
 
 def target_of(path: Path, vkey: str | None) -> Target:
@@ -117,7 +112,7 @@ class Past:
         return None if row is None else (row[0], row[1])
 
 
-def signed_checkpoint(file: Path, verifier: Verifier) -> Checkpoint:
-    """The newest checkpoint of a journal, if this key signed it. Raises JournalFault."""
+def signed_checkpoint(file: Path, keys: LogKeys) -> Checkpoint:
+    """The newest checkpoint of a journal, if one of these keys signed it. Raises JournalFault."""
     with faults_of(file), closing(connect_reader(file)) as connection:
-        return last_checkpoint(connection, verifier)[0]
+        return last_checkpoint(connection, keys)[0]

@@ -49,7 +49,7 @@ def verdict_lines(target: Target, verdict: Verdict) -> list[str]:
             (here("écritures", "entries"), str(verdict.size)),
             (here("racine", "root"), verdict.root.hex()),
             (here("points de contrôle", "checkpoints"), str(verdict.checkpoints)),
-            (here("clé", "key"), target.needed_vkey.partition("+")[0]),
+            (here("clé", "key"), target.keys.origin),
         ]
         return [*lines, *fields(pairs, indent="  "), "  " + click.style(str(VERDICTS[verdict.outcome]), fg="green")]
     lines += trouble(verdict.code or "", verdict.problem or "")

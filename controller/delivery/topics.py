@@ -80,6 +80,22 @@ class Topics:
         return f"{self.root}/down/replay"
 
     @property
+    def recall(self) -> str:
+        """The table asks the mirror for entries again, because its own disk lost them."""
+        return f"{self.root}/up/recall"
+
+    @property
+    def entry(self) -> str:
+        """An entry that the table asked the mirror for, the exact bytes of its leaf."""
+        return f"{self.root}/down/entry"
+
+    def witness(self, name: str) -> str:
+        """Where the witness ``name`` (one topic level) keeps its newest cosigned checkpoint, retained."""
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"E-TOPIC-NAME witness {name!r}: it must be one topic level, like those of site and table")
+        return f"{self.root}/down/witness/{name}"
+
+    @property
     def command(self) -> str:
         """Signed orders."""
         return f"{self.root}/down/command"

@@ -7,6 +7,7 @@ import pytest
 from bench import past
 from controller import history
 from controller.certify.journal import Journal
+from controller.certify.log_keys import LogKeys
 from controller.certify.note import Signer
 from controller.certify.reader import Reader
 from controller.certify.verify import verify
@@ -28,7 +29,7 @@ def test_past_of_many_evenings_verifies_and_has_the_size_that_was_asked_for(
     Journal.create(file, signer, allow_volatile=True)
     size = past.fill(file, signer, evening, 5_000)
     assert abs(size - 5_000) <= len(evening.records)
-    verdict = verify(file, signer.verifier.vkey)
+    verdict = verify(file, LogKeys.of(signer.verifier))
     assert (verdict.ok, verdict.size) == (True, size)
 
 

@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
+from controller.certify.log_keys import LogKeys
 from controller.certify.reader import Reader
 from controller.certify.verify import Verdict, verify
 from controller.delivery.broker import BrokerBus
@@ -269,7 +270,7 @@ class Rig:
 
     def verified(self) -> Verdict:
         """The verdict over the whole journal."""
-        return verify(self.journal, self.stage.vkey_file.read_text(encoding="ascii").strip(), processes=1)
+        return verify(self.journal, LogKeys.parse(self.stage.vkey_file.read_text(encoding="ascii")), processes=1)
 
     def replayed(self) -> RouletteState:
         """The state at which deciding everything again arrives."""

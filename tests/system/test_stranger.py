@@ -23,6 +23,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from controller import codec
+from controller.certify.log_keys import LogKeys
 from controller.certify.note import Verifier, open_note
 from controller.certify.reader import Reader
 from controller.certify.verify import verify
@@ -233,8 +234,8 @@ def test_stranger_hears_only_what_the_journal_certifies_and_the_journal_verifies
         assert one["data"] == {name: entry["data"][name] for name in one["data"]}
         assert entry["data"]["post"] == told.stage.free_post
         assert one.get("id", "") == entry["data"].get("request", "")
-    vkey = told.stage.vkey_file.read_text(encoding="ascii").strip()
-    verdict = verify(told.stage.config.journal.file, vkey, processes=1)
+    keys = LogKeys.parse(told.stage.vkey_file.read_text(encoding="ascii"))
+    verdict = verify(told.stage.config.journal.file, keys, processes=1)
     assert (verdict.ok, verdict.size) == (True, len(told.entries))
     _, counts = audited(Roulette(told.stage.config.rules), told.leaves)
     assert counts["table.player.paid_out"] == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.certify.log_keys import LogKeys
 from controller.certify.verify import verify
 from tests.controller.certify.workshop import SIGNER, open_journal, stakes
 
@@ -19,7 +20,7 @@ def checked_size(path: Path) -> int:
     with closing(open_journal(path)) as journal:
         found = journal.size
         assert journal.append(stakes(1)).size == found + 1
-    assert verify(path, SIGNER.verifier.vkey).size == found + 1
+    assert verify(path, LogKeys.of(SIGNER.verifier)).size == found + 1
     return found
 
 

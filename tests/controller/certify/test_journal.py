@@ -17,6 +17,7 @@ from controller.certify.checkpoint import parse_checkpoint, snapshot_text
 from controller.certify.faults import CertifyFault, JournalFault, LeafFault
 from controller.certify.journal import Journal
 from controller.certify.leaf import Record, leaf_hash, parse_leaf
+from controller.certify.log_keys import LogKeys
 from controller.certify.note import Signer, format_note, open_note, parse_note
 from controller.certify.tree import EMPTY_ROOT, root_of
 from controller.certify.verify import verify
@@ -71,7 +72,7 @@ def test_journal_whose_creation_was_cut_short_can_be_created_afterwards(tmp_path
     path.with_name("journal.db.new").write_bytes(b"half a file")
     Journal.create(path, SIGNER, allow_volatile=True)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["journal.db"]
-    assert verify(path, SIGNER.verifier.vkey).ok
+    assert verify(path, LogKeys.of(SIGNER.verifier)).ok
 
 
 def test_append_certifies_records_in_order_under_a_signed_root(journal: Journal, clock: ManualClock) -> None:
@@ -174,7 +175,7 @@ def test_journal_appended_in_any_batches_and_reopened_between_goes_on_alike(
             leaves = list(journal.leaves(0, journal.size + 1))
             assert journal.root == root_of([leaf_hash(leaf) for leaf in leaves])
     assert len(leaves) == sum(batches)
-    verdict = verify(path, SIGNER.verifier.vkey)
+    verdict = verify(path, LogKeys.of(SIGNER.verifier))
     assert (verdict.ok, verdict.size) == (True, sum(batches))
 
 
@@ -279,7 +280,7 @@ def test_cosignature_of_a_checkpoint_that_was_replaced_brings_it_back(path: Path
     for returned in (old, old, note):
         journal.add_cosignature(cosigned(returned), MIRROR.verifier)
     assert kept_sizes(path) == [0, 300, 600, 601, 602]
-    assert verify(path, SIGNER.verifier.vkey).ok
+    assert verify(path, LogKeys.of(SIGNER.verifier)).ok
 
 
 def test_cosignature_that_came_twice_keeps_the_first_time(path: Path, journal: Journal) -> None:
@@ -379,7 +380,7 @@ def test_commit_that_fails_kills_the_journal_and_the_next_start_reads_what_is_th
         assert reopened.size == (302 if stores else 300)
         assert reopened.latest_snapshot() == ((302, b"state") if stores else None)
         assert reopened.append(stakes(1)).size == reopened.size
-    assert verify(path, SIGNER.verifier.vkey).ok
+    assert verify(path, LogKeys.of(SIGNER.verifier)).ok
 
 
 @pytest.mark.parametrize("stores", [False, True])
@@ -416,7 +417,7 @@ def test_disk_that_takes_no_more_kills_the_journal_and_loses_nothing_certified(p
     journal.close()
     with closing(open_journal(path)) as reopened:
         assert (reopened.size, reopened.root) == (50, certified.root)
-    assert verify(path, SIGNER.verifier.vkey).size == 50
+    assert verify(path, LogKeys.of(SIGNER.verifier)).size == 50
 
 
 def test_interrupted_commit_that_is_not_a_disk_error_leaves_the_journal_dead(

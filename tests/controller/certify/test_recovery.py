@@ -9,6 +9,7 @@ import pytest
 
 from controller.certify.faults import JournalFault
 from controller.certify.leaf import leaf_hash
+from controller.certify.log_keys import LogKeys
 from controller.certify.recovery import recover
 from controller.certify.storage import connect_writer
 from controller.certify.tree import root_of
@@ -278,7 +279,7 @@ def test_start_reads_no_more_of_a_long_journal_than_of_a_short_one(tmp_path: Pat
 
         with closing(connect_writer(path)) as connection:
             connection.set_progress_handler(count_ten, 10)
-            recover(connection, path, SIGNER.verifier)
+            recover(connection, path, LogKeys.of(SIGNER.verifier))
         return counted[0]
 
     # Both end 44 entries after a full tile; the long one has 67 times the entries, and 77 more tile roots to read.

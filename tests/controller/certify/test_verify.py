@@ -12,20 +12,21 @@ from hypothesis import strategies as st
 
 from controller.certify import leaf as leaf_module
 from controller.certify import verify as verify_module
-from controller.certify.faults import KeyFault, NoteFault
+from controller.certify.faults import NoteFault
 from controller.certify.journal import Journal
 from controller.certify.leaf import Record, Stamp, build_leaves, canonical, leaf_hash, parse_leaf
+from controller.certify.log_keys import LogKeys
 from controller.certify.storage import check_layout, connect_reader
 from controller.certify.tiles import Edge
 from controller.certify.verify import Outcome, Verdict, verify
 from drivers.clock import ManualClock
 from tests.controller.certify.workshop import BOOT, OTHER_SIGNER, SIGNER, build, forgery, open_journal, stakes, stored
 
-VKEY = SIGNER.verifier.vkey
+KEYS = LogKeys.of(SIGNER.verifier)
 
 
 def outcome(path: Path, remembered: str | None = None) -> tuple[Outcome, int | None]:
-    verdict = verify(path, VKEY, remembered=remembered)
+    verdict = verify(path, KEYS, remembered=remembered)
     assert verdict.ok is (verdict.outcome is Outcome.OK)
     assert (verdict.code is None) is (verdict.problem is None) is verdict.ok
     return verdict.outcome, verdict.index
@@ -65,13 +66,13 @@ def flips(path: Path, index: int, positions: range) -> Iterator[tuple[int, Verdi
         altered[at % len(leaf)] ^= 1 << at % 8
         with forgery(path) as connection:
             connection.execute("UPDATE log SET leaf = ? WHERE idx = ?", (bytes(altered), index))
-        yield at, verify(path, VKEY, processes=1)
+        yield at, verify(path, KEYS, processes=1)
     with forgery(path) as connection:
         connection.execute("UPDATE log SET leaf = ? WHERE idx = ?", (leaf, index))
 
 
 def test_journal_as_it_was_written_is_ok_with_its_size_root_and_checkpoints(long: Path) -> None:
-    verdict = verify(long, VKEY)
+    verdict = verify(long, KEYS)
     with closing(open_journal(long)) as journal:
         assert (verdict.outcome, verdict.size, verdict.root) == (Outcome.OK, 556, journal.root)
     assert verdict.checkpoints == 6
@@ -79,7 +80,7 @@ def test_journal_as_it_was_written_is_ok_with_its_size_root_and_checkpoints(long
 
 
 def test_journal_without_entries_is_ok(path: Path) -> None:
-    assert verify(path, VKEY) == Verdict(outcome=Outcome.OK, size=0, root=Edge().root(), checkpoints=1)
+    assert verify(path, KEYS) == Verdict(outcome=Outcome.OK, size=0, root=Edge().root(), checkpoints=1)
 
 
 def test_journal_in_use_is_verified_as_it_was_at_one_moment(path: Path, journal: Journal) -> None:
@@ -90,7 +91,7 @@ def test_journal_in_use_is_verified_as_it_was_at_one_moment(path: Path, journal:
         seen.append(size)
         journal.append(stakes(300))
 
-    assert verify(path, VKEY, write_more).size == 300
+    assert verify(path, KEYS, write_more).size == 300
     assert (seen, journal.size) == ([300], 600)
 
 
@@ -102,14 +103,14 @@ def test_flip_of_each_byte_of_each_entry_of_a_short_journal_is_found_and_the_ent
     found = {at: (verdict.outcome, verdict.index) for at, verdict in flips(short, index, range(length))}
     assert len(found) == length
     assert {at: what for at, what in found.items() if what != (Outcome.ALTERED, index)} == {}
-    assert verify(short, VKEY).ok
+    assert verify(short, KEYS).ok
 
 
 @pytest.mark.parametrize("index", [0, 255, 256, 511, 512, 555])
 def test_flip_in_an_entry_at_any_border_of_a_long_journal_is_found_and_the_entry_named(long: Path, index: int) -> None:
     for at, verdict in flips(long, index, range(0, 330, 11)):
         assert (verdict.outcome, verdict.index) == (Outcome.ALTERED, index), at
-    assert verify(long, VKEY).ok
+    assert verify(long, KEYS).ok
 
 
 @settings(max_examples=60)
@@ -192,12 +193,12 @@ def test_rewritten_entries_with_their_chain_are_named_from_the_first_by_the_tile
 def test_rewritten_entries_with_their_chain_and_tiles_are_fenced_in_by_the_checkpoints(copy: Path) -> None:
     rewrite(copy, 300, tiles=True)
     assert outcome(copy) == (Outcome.ALTERED, 256)  # the last checkpoint that still fits
-    assert "entries 256 to 405" in str(verify(copy, VKEY).problem)
+    assert "entries 256 to 405" in str(verify(copy, KEYS).problem)
 
 
 def test_rewritten_entries_after_the_last_but_one_checkpoint_are_fenced_in(copy: Path) -> None:
     rewrite(copy, 540, tiles=True)
-    verdict = verify(copy, VKEY)
+    verdict = verify(copy, KEYS)
     assert (verdict.outcome, verdict.index) == (Outcome.ALTERED, 555)
     assert "a run of entries after 535" in str(verdict.problem)
 
@@ -273,7 +274,7 @@ def test_second_history_by_the_same_key_shows_to_who_remembers_the_first(copy: P
         forked = fork.append(stakes(1, 999)).note
     assert outcome(copy, remembered=common) == (Outcome.OK, None)
     assert outcome(copy, remembered=forked) == (Outcome.ROLLED_BACK_OR_FORKED, None)
-    assert verify(copy, VKEY, remembered=forked).code == "E-JOURNAL-FORKED"
+    assert verify(copy, KEYS, remembered=forked).code == "E-JOURNAL-FORKED"
 
 
 def test_checkpoint_of_a_second_history_among_the_kept_ones_is_a_fork(copy: Path, tmp_path: Path) -> None:
@@ -283,7 +284,7 @@ def test_checkpoint_of_a_second_history_among_the_kept_ones_is_a_fork(copy: Path
         note = fork.append(stakes(406, 7)).note
     with forgery(copy) as connection:
         connection.execute("UPDATE checkpoint SET note = ? WHERE size = 406", (note,))
-    verdict = verify(copy, VKEY)
+    verdict = verify(copy, KEYS)
     assert (verdict.outcome, verdict.code, verdict.index) == (
         Outcome.ROLLED_BACK_OR_FORKED,
         "E-JOURNAL-FORKED",
@@ -296,13 +297,11 @@ def test_remembered_note_that_the_key_did_not_sign_is_refused(copy: Path, tmp_pa
     ((note,),) = stored(foreign, "SELECT note FROM checkpoint WHERE size = 3")
     for bad in (str(note), "nonsense"):
         with pytest.raises(NoteFault):
-            verify(copy, VKEY, remembered=bad)
+            verify(copy, KEYS, remembered=bad)
 
 
-def test_journal_of_another_key_or_with_a_malformed_key_is_not_verified(copy: Path) -> None:
-    assert verify(copy, OTHER_SIGNER.verifier.vkey).outcome is Outcome.UNSIGNED_OR_UNKNOWN_KEY
-    with pytest.raises(KeyFault):
-        verify(copy, VKEY[:-1])
+def test_journal_of_another_key_is_not_verified(copy: Path) -> None:
+    assert verify(copy, LogKeys.of(OTHER_SIGNER.verifier)).outcome is Outcome.UNSIGNED_OR_UNKNOWN_KEY
 
 
 @pytest.mark.parametrize("content", [b"", b"not a journal" * 100])
@@ -344,8 +343,8 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_verification_by_two_processes_agrees_and_tells_its_progress(copy: Path, eager: None) -> None:
     steps: list[tuple[int, int]] = []
-    verdict = verify(copy, VKEY, lambda done, size: steps.append((done, size)), processes=2)
-    assert verdict == verify(copy, VKEY, processes=1)
+    verdict = verify(copy, KEYS, lambda done, size: steps.append((done, size)), processes=2)
+    assert verdict == verify(copy, KEYS, processes=1)
     assert (verdict.ok, steps) == (True, [(256, 556), (512, 556)])
 
 
@@ -354,14 +353,14 @@ def test_verification_by_two_processes_names_the_first_of_two_altered_entries(co
         for index in (300, 20):
             ((leaf,),) = connection.execute("SELECT leaf FROM log WHERE idx = ?", (index,))
             connection.execute("UPDATE log SET leaf = ? WHERE idx = ?", (leaf.replace(b"cents", b"cenTs"), index))
-    verdict = verify(copy, VKEY, processes=2)
+    verdict = verify(copy, KEYS, processes=2)
     assert (verdict.outcome, verdict.index, verdict.code) == (Outcome.ALTERED, 20, "E-JOURNAL-ALTERED")
 
 
 def test_verification_leaves_the_journal_to_its_writer(path: Path) -> None:
     with closing(open_journal(path, ManualClock(7))) as journal:
         journal.append(stakes(3))
-        assert verify(path, VKEY).ok
+        assert verify(path, KEYS).ok
         journal.append(stakes(3))
         assert parse_leaf(journal.leaf(5)).mono_ms == 0
     with closing(connect_reader(path)) as connection:

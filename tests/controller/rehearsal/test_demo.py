@@ -7,6 +7,7 @@ import pytest
 
 from controller.certify.journal import Journal
 from controller.certify.keys import load_key
+from controller.certify.log_keys import LogKeys
 from controller.certify.verify import verify
 from controller.config import load
 from controller.rehearsal.demo import MARK, ROLES, DemoError, prepare
@@ -33,7 +34,7 @@ def test_demo_of_every_example_is_prepared_with_a_configuration_that_tabled_take
 
 def test_demo_journal_is_empty_and_verifies(tmp_path: Path) -> None:
     stage = prepare(LAUNCHER, tmp_path / "demo", speed=10, seed=7, faults="")
-    verdict = verify(stage.config.journal.file, stage.vkey_file.read_text(encoding="ascii").strip(), processes=1)
+    verdict = verify(stage.config.journal.file, LogKeys.parse(stage.vkey_file.read_text(encoding="ascii")), processes=1)
     assert (verdict.ok, verdict.size) == (True, 0)
     signer = load_key(Path(stage.config.journal.key))
     Journal.open(

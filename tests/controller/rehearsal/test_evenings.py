@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from controller.certify.log_keys import LogKeys
 from controller.certify.reader import Reader
 from controller.certify.verify import verify
 from controller.config import load
@@ -47,7 +48,7 @@ def evening(conduct: str, seed: int, *, fails: bool, coups: int = COUPS) -> Even
         folder, out = Path(name), Path(name) / "out"
         faults = plan(seed) if fails else None
         played = simulate(example(folder, conduct), out, coups=coups, seed=seed, faults=faults)
-        verdict = verify(out / JOURNAL, (out / VKEY).read_text(encoding="ascii").strip(), processes=1)
+        verdict = verify(out / JOURNAL, LogKeys.parse((out / VKEY).read_text(encoding="ascii")), processes=1)
         assert verdict.ok, verdict
         assert (verdict.size, verdict.root) == (played.size, played.root)
         with Reader(out / JOURNAL) as reader:
