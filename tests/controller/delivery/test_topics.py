@@ -14,9 +14,9 @@ def test_topics_of_a_table_are_those_of_the_interface() -> None:
     topics = Topics("casino.example", "t07")
     root = "casino/v1/casino.example/table/t07"
     assert topics.root == root
-    for leaf in ("event", "checkpoint", "state", "description", "statement", "reply", "display"):
+    for leaf in ("event", "checkpoint", "state", "description", "statement", "reply", "display", "recall"):
         assert getattr(topics, leaf) == f"{root}/up/{leaf}"
-    for leaf in ("ack", "replay", "command"):
+    for leaf in ("ack", "replay", "command", "entry"):
         assert getattr(topics, leaf) == f"{root}/down/{leaf}"
     assert topics.posts_in == f"{root}/post/+/in"
     assert topics.post_in(3) == f"{root}/post/3/in"
@@ -64,3 +64,11 @@ def test_topics_of_a_post_that_cannot_exist_are_refused(post: int) -> None:
         topics.post_in(post)
     with pytest.raises(ValueError, match="numbered from 1"):
         topics.post_out(post)
+
+
+def test_witness_topic_takes_one_level_and_no_wildcard() -> None:
+    topics = Topics("casino.example", "t07")
+    assert topics.witness("caisse") == "casino/v1/casino.example/table/t07/down/witness/caisse"
+    for name in ("a/b", "+", "#", "", "é"):
+        with pytest.raises(ValueError, match="E-TOPIC-NAME"):
+            topics.witness(name)
