@@ -18,13 +18,14 @@ TARGET   = $(DESTDIR)$(PREFIX)
 SHARE    = $(TARGET)/share/table-controller
 
 .DEFAULT_GOAL = help
-.PHONY: help run test check bench docs install clean venv venv-fill installable
+.PHONY: help run test check bench proof docs install clean venv venv-fill installable
 
 help:
 	@echo 'make run      play a table: wheel, posts, broker, journal      GAME=roulette | CONFIG=FILE  COUPS=20  SPEED=10  SEED=7'
 	@echo 'make test     all tests, in random order                       ARGS="tests/games -k stake"'
 	@echo 'make check    style, types, layers, and whether the documents are up to date'
 	@echo 'make bench    how fast and how large, each figure beside its yardstick'
+	@echo 'make proof    crashes, power cuts, faults, attacks: each claim tried   ARGS="crash-states flips"'
 	@echo 'make docs     write the documents that are made from the code'
 	@echo 'make install  a table of its own under PREFIX=/opt/table-controller (DESTDIR= for a package)'
 	@echo 'make clean    remove what make made, and all that was played'
@@ -49,6 +50,9 @@ check: venv
 
 bench: venv
 	@$(BIN)/python -m bench $(ARGS)
+
+proof: venv
+	@$(BIN)/python -m proof $(ARGS)
 
 docs: venv
 	@$(BIN)/python docs/make_docs.py
