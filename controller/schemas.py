@@ -35,6 +35,18 @@ POCKET = r"^(0|00|[1-9]|[12][0-9]|3[0-6])$"
 REASON = r"^[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f\u2028\u2029]{0,199}$"
 """One line of text: no control character, and no space first."""
 
+BADGE = r"^[A-Za-z0-9][A-Za-z0-9-]{0,31}$"
+"""A badge number."""
+
+VERIFIER_KEY = r"^[a-z0-9.-]{1,253}/personne/[A-Za-z0-9-]{1,32}\+[0-9a-f]{8}\+[A-Za-z0-9+/=]{44}$"
+"""A person's verifier key."""
+
+SIGNATURE_LINE = r"^\u2014 [a-z0-9.-]{1,253}/personne/[A-Za-z0-9-]{1,32} [A-Za-z0-9+/=]{92}$"
+"""A person's signature line in a signed note."""
+
+SIGNATURE_LINES_BOUND = 4
+"""Signature lines in one order: the law never asks for more than two persons."""
+
 CREDIT_BOUND_CENTS = 10_000_000_000
 """The most that one order may load on a post: a hundred million euros is a mistake, and no sum of such overflows."""
 
@@ -42,6 +54,9 @@ Identifier: TypeAlias = Annotated[str, Field(pattern=IDENTIFIER)]
 Name: TypeAlias = Annotated[str, Field(pattern=NAME)]
 Pocket: TypeAlias = Annotated[str, Field(pattern=POCKET)]
 Reason: TypeAlias = Annotated[str, Field(pattern=REASON)]
+Badge: TypeAlias = Annotated[str, Field(pattern=BADGE)]
+VerifierKey: TypeAlias = Annotated[str, Field(pattern=VERIFIER_KEY)]
+SignatureLine: TypeAlias = Annotated[str, Field(pattern=SIGNATURE_LINE)]
 Number: TypeAlias = Annotated[int, Field(gt=0, le=NUMBER_BOUND)]
 Index: TypeAlias = Annotated[int, Field(ge=0)]
 
@@ -186,6 +201,23 @@ class Challenge(Wire):
     expires_s: Number
 
 
+class StatementRequest(Wire):
+    """Ask for the statement of a closed séance that waits to be certified: it comes again on up/statement."""
+
+    ask: Literal["statement"]
+    id: Identifier
+    seance: Identifier
+
+
+class StatementReply(Wire):
+    """The statement is published once more, in ``parts`` messages."""
+
+    id: Identifier
+    ok: Literal[True]
+    seance: Identifier
+    parts: Number
+
+
 class NoArguments(Wire):
     """The verb says it all."""
 
@@ -219,6 +251,28 @@ class ConsignmentArguments(Wire):
     """The number of the consigned amount."""
 
     consignment: Number
+
+
+class CertifyArguments(Wire):
+    """The séance, and the signature lines of the persons who certify its statement, as they stand in a signed note."""
+
+    seance: Identifier
+    lines: Annotated[list[SignatureLine], Field(min_length=1, max_length=SIGNATURE_LINES_BOUND)]
+
+
+class EnrolArguments(Wire):
+    """The person's badge, role, and verifier key, named after the house and the badge."""
+
+    badge: Badge
+    role: Literal["director", "croupier", "cashier", "technician"]
+    vkey: VerifierKey
+
+
+class RevokeArguments(Wire):
+    """The person's badge, and why, in one line of at most 200 characters."""
+
+    badge: Badge
+    reason: Reason
 
 
 # ── The table answers ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -309,10 +363,18 @@ class RefusedOrderReply(Wire):
 
 
 OrderArguments: TypeAlias = (
-    NoArguments | PocketArguments | ReasonArguments | CreditArguments | PostArguments | ConsignmentArguments
+    NoArguments
+    | PocketArguments
+    | ReasonArguments
+    | CreditArguments
+    | PostArguments
+    | ConsignmentArguments
+    | CertifyArguments
+    | EnrolArguments
+    | RevokeArguments
 )
 PostReply: TypeAlias = CertifiedReply | RefusedReply | HelloReply | RejectedReply
-OrderReply: TypeAlias = CertifiedOrderReply | RefusedOrderReply | Challenge | RejectedOrderReply
+OrderReply: TypeAlias = CertifiedOrderReply | RefusedOrderReply | Challenge | StatementReply | RejectedOrderReply
 
 
 # ── The published schemas ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -329,6 +391,10 @@ _PUBLISHED: Mapping[str, tuple[TypeAdapter[Any], str]] = {
     "order-challenge-request": (
         TypeAdapter(ChallengeRequest),
         "What a person's device sends on down/command to get something to sign. Orders themselves are signed notes.",
+    ),
+    "order-statement-request": (
+        TypeAdapter(StatementRequest),
+        "What is sent on down/command to get the statement of a closed séance once more on up/statement.",
     ),
     "order-arguments": (
         TypeAdapter(OrderArguments),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from games.custody import JournalVerified
 from games.refusals import Refusal
 from games.rules import Decision, Fact, Input
 from games.seance import SeanceClosed, TableStarted
@@ -111,7 +112,8 @@ class JournalFoundDoubtful(Fact):
 class Health:
     """What is known of the devices. ``faults`` maps each standing wheel fault to its detail.
 
-    ``doubt`` is the code of a contradiction with the centre's copy of the journal, empty while there is none.
+    ``doubt`` is the code of a contradiction with the centre's copy of the journal, or of what a full verification found
+    wrong; empty while there is none.
     """
 
     links_lost: frozenset[str] = frozenset()
@@ -164,6 +166,8 @@ def evolve(health: Health, fact: Fact) -> Health:
         case WheelParametersRead(differences=differences):
             return replace(health, verified=not differences, differences=differences)
         case JournalFoundDoubtful(code=code):
+            return replace(health, doubt=code)
+        case JournalVerified(code=code) if code:
             return replace(health, doubt=code)
         case StorageRanLow(level=level):
             return replace(health, storage=level)

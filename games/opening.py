@@ -27,6 +27,7 @@ from games.seance import (
 )
 from games.signals import AnnounceLast, CloseSeance, OpenSeance, PutPostsInService, Role
 from games.sitting import pay_out
+from games.statement import Statements, Totals, TotalsCarried
 
 
 def decide_service(seance: Seance, order: PutPostsInService, *, croupier: bool) -> Decision:
@@ -40,22 +41,27 @@ def decide_service(seance: Seance, order: PutPostsInService, *, croupier: bool) 
     return Decision(facts=(PostsPutInService(by=order.by),))
 
 
-def opening_refusals(seance: Seance, health: Health, *, croupier: bool, verify: bool) -> tuple[Refusal, ...]:
+def opening_refusals(
+    seance: Seance, health: Health, statements: Statements, *, croupier: bool, verify: bool
+) -> tuple[Refusal, ...]:
     """Every reason why the séance cannot open now."""
     if seance.open:
         return (Refusal.SEANCE_OPEN,)
     not_in_service = croupier and not seance.in_service
     return (
         *((Refusal.POSTS_NOT_IN_SERVICE,) if not_in_service else ()),
+        *((Refusal.STATEMENTS_FULL,) if statements.full else ()),
         *health_refusals(health, verify=verify),
     )
 
 
-def decide_opening(seance: Seance, health: Health, order: OpenSeance, *, croupier: bool, verify: bool) -> Decision:
+def decide_opening(
+    seance: Seance, health: Health, statements: Statements, order: OpenSeance, *, croupier: bool, verify: bool
+) -> Decision:
     """A director validates the opening."""
     if lacks_role(order, Role.DIRECTOR):
         return refuse(order, Refusal.ROLE)
-    if reasons := opening_refusals(seance, health, croupier=croupier, verify=verify):
+    if reasons := opening_refusals(seance, health, statements, croupier=croupier, verify=verify):
         return refuse(order, *reasons)
     opened = SeanceOpened(seance=order.seance, by=order.by, rules_sha256=order.rules_sha256)
     service = () if seance.in_service else (PostsPutInService(by=order.by),)
@@ -77,7 +83,9 @@ def decide_last(seance: Seance, order: AnnounceLast, *, croupier: bool, round_nu
             return refuse(order, Refusal.LAST_PLAYED)
 
 
-def decide_closing(seance: Seance, posts: Posts, order: CloseSeance, *, round_open: bool, can_play: bool) -> Decision:
+def decide_closing(
+    seance: Seance, posts: Posts, carried: Totals, order: CloseSeance, *, round_open: bool, can_play: bool
+) -> Decision:
     """A director validates the closing: last rounds played, or three empty ones, or no player left.
 
     Last rounds that were announced are played even if everybody left, unless the devices cannot (``can_play``).
@@ -93,10 +101,10 @@ def decide_closing(seance: Seance, posts: Posts, order: CloseSeance, *, round_op
     deserted = not posts.players() and not (announced and can_play)
     if not over and not deserted:
         return refuse(order, Refusal.LAST_NOT_PLAYED)
-    return Decision(facts=_closing_facts(seance, posts, order), requests=(PowerWheel(on=False), VerifyWheel()))
+    return Decision(facts=_closing_facts(seance, posts, carried, order), requests=(PowerWheel(on=False), VerifyWheel()))
 
 
-def _closing_facts(seance: Seance, posts: Posts, order: CloseSeance) -> tuple[Fact, ...]:
+def _closing_facts(seance: Seance, posts: Posts, carried: Totals, order: CloseSeance) -> tuple[Fact, ...]:
     facts: list[Fact] = []
     for number, player in posts.players():
         paid = pay_out(posts, number, player)
@@ -119,4 +127,4 @@ def _closing_facts(seance: Seance, posts: Posts, order: CloseSeance) -> tuple[Fa
         paid_out_cents=moved.paid_out + moved.consigned - orphaned,  # the desk also paid what was claimed in time
         orphaned_cents=orphaned,
     )
-    return (*facts, closed)
+    return (*facts, TotalsCarried(seance=seance.name, totals=carried.after(closed)), closed)

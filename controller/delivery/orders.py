@@ -26,6 +26,9 @@ answered when it commits. Another note with that nonce is refused. All this is k
 hence longer than the nonce is good. A person who is told E-ORDER-NONCE cannot know whether the order was carried out,
 and is told to look before he signs again: a credit must not be given twice.
 
+**In order.** A person's orders are taken in the order in which he asked for their challenges. One that was held back on
+the way, until another of the same person had passed, is refused: what he signed last is what he means.
+
 A signature that is not good uses up nothing: somebody who sees a nonce go by cannot spoil it. A nonce is used by the
 order that the inbox took.
 """
@@ -34,59 +37,33 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from pydantic import TypeAdapter, ValidationError
 
-from controller.certify.faults import KeyFault, NoteFault
+from controller.certify.faults import NoteFault
 from controller.certify.leaf import canonical
-from controller.certify.note import KeyType, Signer, Verifier, parse_note, sign_note
-from controller.delivery.nonces import KEY_BYTES, Nonces
+from controller.certify.note import Note, Signer, parse_note, sign_note
+from controller.delivery.completion import Completion
+from controller.delivery.enrolment import EnrolledPerson, signer_of
+from controller.delivery.nonces import KEY_BYTES, Nonces, order_of
+from controller.delivery.order_refusals import ORDER_MESSAGE_BOUND, malformed, oversized, refused
+from controller.delivery.verbs import VERBS
 from controller.delivery.wire import WireError, certified_reply, decode, explain, request_id
 from controller.entropy import Entropy
 from controller.inbox import Door, InboxFullError, Outcome
-from controller.schemas import (
-    Challenge,
-    ChallengeRequest,
-    ConsignmentArguments,
-    CreditArguments,
-    NoArguments,
-    PocketArguments,
-    PostArguments,
-    ReasonArguments,
-    Wire,
-)
+from controller.schemas import Challenge, ChallengeRequest, StatementReply, StatementRequest
 from drivers.clock import Clock
-from games.signals import (
-    AnnounceLast,
-    AttestPresence,
-    CallNoMoreBets,
-    CloseSeance,
-    ConfirmNumber,
-    CreditPost,
-    DeclareIncident,
-    EnterNumber,
-    NoteAbsence,
-    OpenBetting,
-    OpenSeance,
-    Order,
-    Person,
-    PutPostsInService,
-    ReleaseConsigned,
-    RestartGame,
-    Role,
-    SuspendPost,
-    VoidRound,
-)
-
-ORDER_MESSAGE_BOUND = 2_048
-"""Bytes of a command. Escaped in a leaf as evidence it stays far under the leaf's own bound."""
+from games.signals import Order, Person
 
 CHALLENGE_LIFE_S = 120
 """How long a person has to read, sign and send."""
 
 _LIFE_US = CHALLENGE_LIFE_S * 1_000_000
+
+SIGNERS_BOUND = 2
+"""Persons who sign one order, at the most."""
 
 HEADER = "table-controller/order/v1"
 
@@ -95,60 +72,7 @@ _TEXT = re.compile(
     r"do (?P<verb>[a-z.-]+)\nargs (?P<arguments>\{[^\n]*\})\n"
 )
 _CHALLENGE_REQUEST = TypeAdapter(ChallengeRequest)
-
-_DIRECTOR = frozenset({Role.DIRECTOR})
-_GAME_STAFF = frozenset({Role.DIRECTOR, Role.CROUPIER})
-_CASHIER = frozenset({Role.CASHIER})
-_DIRECTOR_OR_CASHIER = frozenset({Role.DIRECTOR, Role.CASHIER})
-
-
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """What an order may say: the input it becomes, the arguments it takes, and who may give it."""
-
-    order: type[Order]
-    roles: frozenset[Role]
-    arguments: type[Wire] = NoArguments
-
-
-VERBS: Mapping[str, Verb] = {
-    "posts.put-in-service": Verb(PutPostsInService, _GAME_STAFF),
-    "seance.open": Verb(OpenSeance, _DIRECTOR),
-    "seance.close": Verb(CloseSeance, _DIRECTOR),
-    "last.announce": Verb(AnnounceLast, _GAME_STAFF),
-    "betting.open": Verb(OpenBetting, _GAME_STAFF),
-    "no-more-bets.call": Verb(CallNoMoreBets, _GAME_STAFF),
-    "number.confirm": Verb(ConfirmNumber, _GAME_STAFF, PocketArguments),
-    "incident.declare": Verb(DeclareIncident, _GAME_STAFF, ReasonArguments),
-    "number.enter": Verb(EnterNumber, _GAME_STAFF, PocketArguments),
-    "presence.attest": Verb(AttestPresence, _DIRECTOR),
-    "round.void": Verb(VoidRound, _DIRECTOR, ReasonArguments),
-    "game.restart": Verb(RestartGame, _DIRECTOR),
-    "post.credit": Verb(CreditPost, _CASHIER, CreditArguments),
-    "absence.note": Verb(NoteAbsence, _DIRECTOR, PostArguments),
-    "post.suspend": Verb(SuspendPost, _DIRECTOR, PostArguments),
-    "consigned.release": Verb(ReleaseConsigned, _DIRECTOR_OR_CASHIER, ConsignmentArguments),
-}
-"""Every order. The game may narrow it further: with a launcher the croupier conducts nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class EnrolledPerson:
-    """A person whose orders the table knows. Raises KeyFault when the key is not one that may sign for this badge."""
-
-    badge: str
-    role: Role
-    vkey: str
-    revoked: bool = False
-    verifier: Verifier = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        verifier = Verifier.parse(self.vkey)
-        if not verifier.name.endswith(f"/personne/{self.badge}") or verifier.key_type is not KeyType.ED25519:
-            raise KeyFault(
-                "E-KEY-PERSON", f"the key of badge {self.badge} must be an Ed25519 key named …/personne/{self.badge}"
-            )
-        object.__setattr__(self, "verifier", verifier)
+_STATEMENT_REQUEST = TypeAdapter(StatementRequest)
 
 
 @dataclass(slots=True)
@@ -164,9 +88,10 @@ class _Use:
 
 @dataclass(frozen=True, slots=True)
 class _Signed:
-    """An order whose signature is good, not yet judged."""
+    """An order whose signatures are good, not yet judged. ``second`` signed it with the first, or is None."""
 
-    person: EnrolledPerson
+    person: Person
+    second: Person | None
     origin: str
     boot: str
     nonce: str
@@ -176,16 +101,16 @@ class _Signed:
 
 
 def order_text(challenge: Challenge, verb: str, arguments: Mapping[str, object]) -> str:
-    """The text that a person signs."""
+    """The text that a person signs, or two persons."""
     return (
         f"{HEADER}\n{challenge.origin}\nboot {challenge.boot}\nnonce {challenge.nonce}\n"
         f"do {verb}\nargs {canonical(dict(arguments))}\n"
     )
 
 
-def write_order(signer: Signer, challenge: Challenge, verb: str, arguments: Mapping[str, object]) -> str:
-    """The signed note that carries an order: what clients send."""
-    return sign_note(order_text(challenge, verb, arguments), signer)
+def write_order(signer: Signer, challenge: Challenge, verb: str, arguments: Mapping[str, object], *more: Signer) -> str:
+    """The signed note that carries an order: what clients send. ``more`` sign it too, where two persons must."""
+    return sign_note(order_text(challenge, verb, arguments), signer, *more)
 
 
 class OrderDesk:
@@ -193,7 +118,9 @@ class OrderDesk:
 
     ``origin`` is the journal's (``<site>/table/<table>/<epoch>``). ``persons`` maps badges to enrolled persons and is
     looked up for each order, so that a revocation counts at once. ``next_seance`` names the séance that an opening
-    would begin. ``recall`` reads a certified leaf; ``send_reply`` gets each answer and its command's correlation data.
+    would begin. ``statement_note`` is the note of a séance that waits to be certified; ``publish_statement`` publishes
+    one again and returns in how many parts, 0 when none of that name waits. ``recall`` reads a certified leaf;
+    ``send_reply`` gets each answer and its command's correlation data.
     """
 
     def __init__(
@@ -208,20 +135,29 @@ class OrderDesk:
         inbox: Door,
         recall: Callable[[int], bytes],
         next_seance: Callable[[], str],
+        statement_note: Callable[[str], str | None],
+        publish_statement: Callable[[str], int],
         send_reply: Callable[[bytes, bytes | None], None],
     ) -> None:
         self._origin = origin
         self._person_prefix = f"{origin.partition('/table/')[0]}/personne/"
         self._boot = boot
-        self._rules_sha256 = rules_sha256
         self._clock = clock
         self._nonces = Nonces(bytes.fromhex(entropy.hex(KEY_BYTES)), _LIFE_US)
         self._persons = persons
         self._inbox = inbox
         self._recall = recall
-        self._next_seance = next_seance
+        self._completion = Completion(
+            prefix=self._person_prefix,
+            persons=persons,
+            rules_sha256=rules_sha256,
+            next_seance=next_seance,
+            statement_note=statement_note,
+        )
+        self._publish_statement = publish_statement
         self._send_reply = send_reply
         self._used: dict[str, _Use] = {}
+        self._latest: dict[str, str] = {}  # by badge: when the challenge of the last order taken was given
         self.counts: Counter[str] = Counter()
         """How many commands were ``challenged``, ``taken``, ``repeated``, or rejected, by code; for the status."""
 
@@ -233,22 +169,36 @@ class OrderDesk:
         about: dict[str, str] = {}
         try:
             if len(payload) > ORDER_MESSAGE_BOUND:
-                raise _oversized(payload)
+                raise oversized(payload)
             if payload.startswith(b"{"):
-                self._challenge(payload, correlation, about)
+                self._ask(payload, correlation, about)
             else:
                 self._take(payload, correlation, about)
         except WireError as error:
             self.counts[error.code] += 1
             self._send_reply(error.reply(about), correlation)
 
-    def _challenge(self, payload: bytes, correlation: bytes | None, about: dict[str, str]) -> None:
+    def _ask(self, payload: bytes, correlation: bytes | None, about: dict[str, str]) -> None:
         if (named := request_id(payload)) is not None:
             about["id"] = named
+        statement = b'"statement"' in payload
         try:
-            asked = decode(_CHALLENGE_REQUEST, payload)
+            asked = decode(_STATEMENT_REQUEST, payload) if statement else decode(_CHALLENGE_REQUEST, payload)
         except WireError as error:
-            raise _malformed(error.french, error.english) from None
+            raise malformed(error.french, error.english) from None
+        if isinstance(asked, StatementRequest):
+            self._statement(asked, correlation)
+        else:
+            self._challenge(asked, correlation)
+
+    def _statement(self, asked: StatementRequest, correlation: bytes | None) -> None:
+        parts = self._publish_statement(asked.seance)
+        if not parts:
+            raise refused("E-STATEMENT-NOT-AWAITED")
+        answer = StatementReply(id=asked.id, ok=True, seance=asked.seance, parts=parts)
+        self._send_reply(answer.model_dump_json().encode(), correlation)
+
+    def _challenge(self, asked: ChallengeRequest, correlation: bytes | None) -> None:
         nonce = self._nonces.give(self._clock.mono_us())
         self.counts["challenged"] += 1
         answer = Challenge(id=asked.id, nonce=nonce, boot=self._boot, origin=self._origin, expires_s=CHALLENGE_LIFE_S)
@@ -257,20 +207,24 @@ class OrderDesk:
     def _take(self, payload: bytes, correlation: bytes | None, about: dict[str, str]) -> None:
         signed = self._open(payload, about)
         if signed.origin != self._origin:
-            raise _refused("E-ORDER-TABLE")
+            raise refused("E-ORDER-TABLE")
         now_us, note_sha256 = self._clock.mono_us(), hashlib.sha256(payload).digest()
         self._forget(now_us)
         if (use := self._used.get(signed.nonce)) is not None and use.note_sha256 == note_sha256:
             self._repeat(signed.nonce, use, correlation)
             return
         if use is not None or signed.boot != self._boot or not self._nonces.good(signed.nonce, now_us):
-            raise _refused("E-ORDER-NONCE")
+            raise refused("E-ORDER-NONCE")
+        signers = [signer.badge for signer in (signed.person, signed.second) if signer is not None]
+        if any(order_of(signed.nonce) < self._latest.get(badge, "") for badge in signers):
+            raise refused("E-ORDER-OVERTAKEN")
         use = _Use(note_sha256, now_us + _LIFE_US, correlation)
         try:
             self._inbox.put(self._order(signed), partial(self._decided, signed, use))
         except InboxFullError:
-            raise _refused("E-INBOX-FULL") from None
+            raise refused("E-INBOX-FULL") from None
         self._used[signed.nonce] = use
+        self._latest |= dict.fromkeys(signers, order_of(signed.nonce))
         self.counts["taken"] += 1
 
     def _repeat(self, nonce: str, use: _Use, correlation: bytes | None) -> None:
@@ -281,46 +235,50 @@ class OrderDesk:
             self._answer(nonce, use)
 
     def _open(self, payload: bytes, about: dict[str, str]) -> _Signed:
-        """The order in the note, if one enrolled person signed it."""
+        """The order in the note, if one enrolled person signed it, or two different ones."""
         try:
             text = payload.decode()
             note = parse_note(text)
         except (UnicodeDecodeError, NoteFault):
-            raise _refused("E-ORDER-UNSIGNED") from None
+            raise refused("E-ORDER-UNSIGNED") from None
         found = _TEXT.fullmatch(note.text)
         if found:
             about["nonce"] = found["nonce"]
-        signature, *others = note.signatures
-        person = self._persons.get(signature.name.removeprefix(self._person_prefix))
-        if others or person is None or not person.verifier.made(signature):
-            raise _refused("E-ORDER-SIGNER")
-        if not person.verifier.verifies(note.text, signature):
-            raise _refused("E-ORDER-SIGNER")
-        if person.revoked:
-            raise _refused("E-ORDER-REVOKED")
+        first, *others = self._signers(note)
         if not found:
-            raise _malformed("Le texte signé n'est pas un ordre.", "The signed text is not an order.")
-        return _Signed(person=person, note=text, **found.groupdict())
+            raise malformed("Le texte signé n'est pas un ordre.", "The signed text is not an order.")
+        second = others[0] if others else None
+        return _Signed(person=first, second=second, note=text, **found.groupdict())
+
+    def _signers(self, note: Note) -> list[Person]:
+        """The one or two persons who signed, in the order of their signatures."""
+        if len(note.signatures) > SIGNERS_BOUND:
+            raise refused("E-ORDER-SIGNER")
+        signers = [signer_of(self._persons, self._person_prefix, note.text, one) for one in note.signatures]
+        known = {signer.badge: signer for signer in signers if signer is not None}
+        if len(known) < len(signers):
+            raise refused("E-ORDER-SIGNER")
+        if any(signer.revoked for signer in known.values()):
+            raise refused("E-ORDER-REVOKED")
+        return [signer.person for signer in known.values()]
 
     def _order(self, signed: _Signed) -> Order:
         """The input that the order asks for, if its signer may."""
         verb = VERBS.get(signed.verb)
         if verb is None:
             listed = ", ".join(VERBS)
-            raise _malformed(f"L'ordre doit être l'un de : {listed}.", f"The order must be one of: {listed}.")
+            raise malformed(f"L'ordre doit être l'un de : {listed}.", f"The order must be one of: {listed}.")
         if signed.person.role not in verb.roles:
-            raise _refused("E-ORDER-ROLE")
+            raise refused("E-ORDER-ROLE")
         try:
             arguments = verb.arguments.model_validate_json(signed.arguments).model_dump()
         except ValidationError as error:
             explained = explain(error)
-            raise _malformed(explained.french, explained.english) from None
+            raise malformed(explained.french, explained.english) from None
         if canonical(arguments) != signed.arguments:
-            raise _malformed("Les arguments ne sont pas du JSON canonique.", "The arguments are not canonical JSON.")
-        if verb.order is OpenSeance:
-            arguments = {"seance": self._next_seance(), "rules_sha256": self._rules_sha256}
-        person = Person(badge=signed.person.badge, role=signed.person.role)
-        return verb.order(at_us=self._clock.mono_us(), by=person, evidence=signed.note, **arguments)
+            raise malformed("Les arguments ne sont pas du JSON canonique.", "The arguments are not canonical JSON.")
+        completed = self._completion.complete(verb, arguments, signed.second)
+        return verb.order(at_us=self._clock.mono_us(), by=signed.person, evidence=signed.note, **completed)
 
     def _decided(self, signed: _Signed, use: _Use, outcome: Outcome) -> None:
         """The entry to show is the last that names the signer; an opening, for one, is several facts and ends with it.
@@ -329,8 +287,7 @@ class OrderDesk:
         """
         use.decided = True
         if outcome.facts:
-            signer = Person(badge=signed.person.badge, role=signed.person.role)
-            named = [at for at, fact in enumerate(outcome.facts) if getattr(fact, "by", None) == signer]
+            named = [at for at, fact in enumerate(outcome.facts) if getattr(fact, "by", None) == signed.person]
             use.index = outcome.first_index + (named[-1] if named else 0)
         else:
             self.counts["E-ORDER-NO-EFFECT"] += 1
@@ -339,7 +296,7 @@ class OrderDesk:
     def _answer(self, nonce: str, use: _Use) -> None:
         about = {"nonce": nonce}
         if use.index is None:
-            self._send_reply(_refused("E-ORDER-NO-EFFECT").reply(about), use.correlation)
+            self._send_reply(refused("E-ORDER-NO-EFFECT").reply(about), use.correlation)
         else:
             self._send_reply(certified_reply(about, self._recall(use.index)), use.correlation)
 
@@ -347,51 +304,3 @@ class OrderDesk:
         """Uses are kept equally long, so the oldest goes first."""
         while self._used and next(iter(self._used.values())).forgotten_us <= now_us:
             del self._used[next(iter(self._used))]
-
-
-def _oversized(payload: bytes) -> WireError:
-    return WireError(
-        "E-ORDER-OVERSIZED",
-        f"L'ordre compte {len(payload)} octets ; {ORDER_MESSAGE_BOUND} sont permis.",
-        f"The order has {len(payload)} bytes; {ORDER_MESSAGE_BOUND} are permitted.",
-    )
-
-
-def _malformed(french: str, english: str) -> WireError:
-    return WireError("E-ORDER-MALFORMED", french, english)
-
-
-def _refused(code: str) -> WireError:
-    """A new one each time: an exception that is raised again keeps every place where it was raised."""
-    french, english = _SENTENCES[code]
-    return WireError(code, french, english)
-
-
-_SENTENCES: Mapping[str, tuple[str, str]] = {
-    "E-ORDER-UNSIGNED": ("L'ordre n'est pas une note signée.", "The order is not a signed note."),
-    "E-ORDER-SIGNER": (
-        "L'ordre n'est pas signé, seul et correctement, par une personne enregistrée à cette table.",
-        "The order is not signed, rightly and alone, by a person enrolled at this table.",
-    ),
-    "E-ORDER-REVOKED": ("La clé de cette personne est révoquée.", "The key of this person is revoked."),
-    "E-ORDER-TABLE": ("L'ordre est destiné à une autre table.", "The order is meant for another table."),
-    "E-ORDER-NONCE": (
-        "Le défi signé n'est pas, ou n'est plus, valable ici. Regardez d'abord l'état de la table et son journal : "
-        "l'ordre peut déjà être exécuté. S'il ne l'est pas, demandez un autre défi et signez de nouveau.",
-        "The signed challenge is not, or no longer, good here. Look first at the table's state and its journal: "
-        "the order may have been carried out already. If it was not, ask for another challenge and sign again.",
-    ),
-    "E-ORDER-ROLE": (
-        "La fonction de cette personne ne permet pas cet ordre.",
-        "The role of this person does not permit this order.",
-    ),
-    "E-ORDER-NO-EFFECT": (
-        "L'ordre ne change rien ; rien n'a été certifié.",
-        "The order changes nothing; nothing was certified.",
-    ),
-    "E-INBOX-FULL": (
-        "La table est saturée et n'a pas pris l'ordre ; renvoyez-le tel quel.",
-        "The table is overloaded and did not take the order; send it again unchanged.",
-    ),
-}
-"""Why an order is not taken, in both languages."""

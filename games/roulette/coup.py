@@ -12,10 +12,15 @@ and the memory survives restarts because it is folded from the facts.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from games import custody as custody_
 from games import health as health_
+from games import persons as persons_
 from games import posts as posts_
 from games import seance as seance_
+from games import statement as statement_
+from games.custody import Custody
 from games.health import Health, WheelFaultBegan
+from games.persons import Persons
 from games.posts import Posts
 from games.roulette.facts import (
     BettingOpened,
@@ -37,6 +42,7 @@ from games.roulette.facts import (
 from games.rules import Fact
 from games.seance import Seance
 from games.signals import Direction, Person, WheelFaultKind
+from games.statement import Statements
 
 HISTORY = 20
 """Last numbers on the public display."""
@@ -99,6 +105,9 @@ class RouletteState:
     posts: Posts
     seance: Seance = Seance()
     health: Health = Health()
+    statements: Statements = Statements()
+    persons: Persons = Persons()
+    custody: Custody = Custody()
     coup: Coup = Coup()
     last_direction: Direction | None = None
     history: tuple[str, ...] = ()
@@ -116,6 +125,9 @@ def evolve(state: RouletteState, fact: Fact) -> RouletteState:
         state,
         seance=seance_.evolve(state.seance, fact),
         health=health_.evolve(state.health, fact),
+        statements=statement_.evolve(state.statements, fact),
+        persons=persons_.evolve(state.persons, fact),
+        custody=custody_.evolve(state.custody, fact),
         coup=_evolve_coup(state.coup, fact),
     )
     if isinstance(fact, RoundClosed):

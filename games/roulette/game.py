@@ -7,10 +7,15 @@ An order given by a physical button is the same order as a signed one; only the 
 from collections.abc import Mapping
 from typing import Any
 
+from games import custody as custody_
 from games import health as health_
+from games import persons as persons_
 from games import posts as posts_
 from games import sitting
+from games import statement as statement_
+from games.custody import EntriesRestored, EpochProclaimed, KeyReplaced, RetentionAsked, VerificationEnded
 from games.opening import decide_closing, decide_last, decide_opening, decide_service
+from games.persons import EnrolPerson, RevokePerson
 from games.posts import Posts
 from games.refusals import Refusal
 from games.roulette import betting, incident, spin
@@ -50,15 +55,20 @@ from games.signals import (
     PutPostsInService,
     ReleaseConsigned,
     RestartGame,
+    Role,
     Sit,
     StepAway,
     SuspendPost,
     TakeBack,
     VoidRound,
 )
+from games.statement import CertifyStatement
 
 DIRECTOR_BUTTONS = ("ouverture", "relance", "fermeture")
 """Buttons that only a director's key makes work, whoever conducts the game."""
+
+STATEMENT_ROLES = (Role.DIRECTOR,)
+"""Whose signatures the statement of a séance needs, one person each. Modèle 7, for a rake, needs a cashier."""
 
 PHASE_TEXT: Mapping[Phase, str] = {
     Phase.IDLE: "Patientez",
@@ -105,6 +115,8 @@ class Roulette:
     def _decide(self, state: RouletteState, signal: Input) -> Decision:
         rules = self.rules
         match signal:
+            case Order(by=by) if state.persons.revoked(by):
+                return refuse(signal, Refusal.SIGNER_REVOKED)  # it was taken before the revocation was certified
             case BallLaunched() | BallSlowed() | PocketDetected() | PocketMissed():
                 return spin.decide(rules, state, signal)
             case TimerFired(name=name):
@@ -124,6 +136,8 @@ class Roulette:
                 return Decision(facts=(KeySwitched(key=key, on=on),)) if changed else NOTHING
             case Order():
                 return self._decide_order(state, signal)
+            case EntriesRestored() | EpochProclaimed() | KeyReplaced() | VerificationEnded() | RetentionAsked():
+                return custody_.decide(state.custody, signal)
             case _:
                 condition = health_.decide(state.health, signal)
                 if not condition.facts:
@@ -140,13 +154,25 @@ class Roulette:
                 return decide_service(state.seance, order, croupier=croupier)
             case OpenSeance():
                 verify = rules.verify_wheel
-                return decide_opening(state.seance, state.health, order, croupier=croupier, verify=verify)
+                return decide_opening(
+                    state.seance, state.health, state.statements, order, croupier=croupier, verify=verify
+                )
             case AnnounceLast():
                 return decide_last(state.seance, order, croupier=croupier, round_number=state.coup.round)
             case CloseSeance():
                 can_play = not health_.refusals(state.health, verify=rules.verify_wheel)
-                round_open = not self.round_closed(state)
-                return decide_closing(state.seance, state.posts, order, round_open=round_open, can_play=can_play)
+                return decide_closing(
+                    state.seance,
+                    state.posts,
+                    state.statements.carried,
+                    order,
+                    round_open=not self.round_closed(state),
+                    can_play=can_play,
+                )
+            case CertifyStatement():
+                return statement_.decide(state.statements, order, STATEMENT_ROLES)
+            case EnrolPerson() | RevokePerson():
+                return persons_.decide(state.persons, order)
             case (
                 OpenBetting()
                 | CallNoMoreBets()

@@ -16,16 +16,11 @@ from controller import codec
 from controller import inbox as inbox_module
 from controller.certify.faults import KeyFault
 from controller.certify.leaf import FIRST_PREVIOUS, LEAF_BOUND, Record, Stamp, build_leaf
-from controller.certify.note import KeyType, Signer, sign_note
-from controller.delivery.orders import (
-    CHALLENGE_LIFE_S,
-    ORDER_MESSAGE_BOUND,
-    VERBS,
-    EnrolledPerson,
-    OrderDesk,
-    order_text,
-    write_order,
-)
+from controller.certify.note import KeyType, Signer, parse_note, sign_note
+from controller.delivery.enrolment import EnrolledPerson
+from controller.delivery.order_refusals import ORDER_MESSAGE_BOUND
+from controller.delivery.orders import CHALLENGE_LIFE_S, OrderDesk, order_text, write_order
+from controller.delivery.verbs import VERBS
 from controller.entropy import SeededEntropy
 from controller.inbox import Inbox, Outcome
 from controller.schemas import CREDIT_BOUND_CENTS, Challenge, OrderReply
@@ -45,12 +40,30 @@ def signer(badge: str, seed: int = 0) -> Signer:
     return Signer(f"{SITE}/personne/{badge}", f"{badge}{seed}".encode().ljust(32, b"."))
 
 
-KEYS = {badge: signer(badge) for badge in ("D1", "C1", "K1", "T1", "X1")}
-ROLES = {"D1": Role.DIRECTOR, "C1": Role.CROUPIER, "K1": Role.CASHIER, "T1": Role.TECHNICIAN, "X1": Role.DIRECTOR}
+KEYS = {badge: signer(badge) for badge in ("D1", "C1", "K1", "T1", "X1", "D2")}
+ROLES = {
+    "D1": Role.DIRECTOR,
+    "C1": Role.CROUPIER,
+    "K1": Role.CASHIER,
+    "T1": Role.TECHNICIAN,
+    "X1": Role.DIRECTOR,
+    "D2": Role.DIRECTOR,
+}
 PERSONS = {
     badge: EnrolledPerson(badge, ROLES[badge], key.verifier.vkey, revoked=badge == "X1") for badge, key in KEYS.items()
 }
-DIRECTOR, CROUPIER, CASHIER, TECHNICIAN, REVOKED = KEYS.values()
+DIRECTOR, CROUPIER, CASHIER, TECHNICIAN, REVOKED, DIRECTOR_2 = KEYS.values()
+
+STATEMENT = sign_note("table-controller/seance/v1\nread and agreed\n", Signer(f"{SITE}/table/t07/1", b"t" * 32))
+"""What the table would put to the persons for the séance that waits."""
+
+AWAITED = "2026-11-29-1"
+
+
+def line(key: Signer, note: str = STATEMENT) -> str:
+    """A person's signature of a statement, as it comes back."""
+    return key.sign(parse_note(note).text).line
+
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "number.confirm": {"pocket": "17"},
@@ -61,11 +74,29 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "absence.note": {"post": 3},
     "post.suspend": {"post": 3},
     "consigned.release": {"consignment": 2},
+    "statement.certify": {"seance": AWAITED, "lines": [line(DIRECTOR)]},
+    "person.enrol": {"badge": "C7", "role": "croupier", "vkey": signer("C7").verifier.vkey},
+    "person.revoke": {"badge": "C1", "reason": "badge perdu"},
 }
 """Good arguments of every verb that takes some."""
 
 OPENING = {"seance": "2026-11-30-1", "rules_sha256": "ab" * 32}
 """What the table itself adds to an opening."""
+
+ADDED: dict[str, dict[str, Any]] = {
+    "statement.certify": {
+        "note": f"{STATEMENT}{line(DIRECTOR)}\n",
+        "persons": [{"badge": "D1", "role": "director"}],
+    },
+    "person.enrol": {"second": {"badge": "D2", "role": "director"}},
+    "person.revoke": {
+        "second": {"badge": "D2", "role": "director"},
+        "role": "croupier",
+        "vkey": CROUPIER.verifier.vkey,
+        "directors": ["D1", "D2"],
+    },
+}
+"""What the table adds to other orders, beside their arguments."""
 
 PERMITTED: dict[str, set[str]] = {
     "director": set(VERBS) - {"post.credit"},
@@ -78,7 +109,7 @@ PERMITTED: dict[str, set[str]] = {
         "incident.declare",
         "number.enter",
     },
-    "cashier": {"post.credit", "consigned.release"},
+    "cashier": {"post.credit", "consigned.release", "statement.certify"},
     "technician": set(),
 }
 
@@ -109,6 +140,8 @@ class Desk:
             inbox=self.inbox,
             recall=lambda index: self.leaves[index],
             next_seance=lambda: OPENING["seance"],
+            statement_note={AWAITED: STATEMENT}.get,
+            publish_statement=lambda seance: 3 if seance == AWAITED else 0,
             send_reply=lambda payload, correlation: self.sent.append((payload, correlation)),
         )
 
@@ -118,8 +151,9 @@ class Desk:
         return Challenge.model_validate_json(self.sent.pop()[0])
 
     def order(self, key: Signer, verb: str, arguments: Mapping[str, Any] | None = None) -> str:
-        """A good note for a new challenge."""
-        return write_order(key, self.challenge(), verb, ARGUMENTS.get(verb, {}) if arguments is None else arguments)
+        """A good note for a new challenge, signed by a second director where one must."""
+        said = ARGUMENTS.get(verb, {}) if arguments is None else arguments
+        return write_order(key, self.challenge(), verb, said, *([DIRECTOR_2] if VERBS[verb].second else []))
 
     def receive(self, note: str | bytes, correlation: bytes | None = None) -> None:
         """A command arrives."""
@@ -184,7 +218,8 @@ def test_order_of_every_verb_becomes_its_input_with_the_signer_and_the_evidence(
     assert type(order) is VERBS[verb].order
     assert (order.at_us, order.by, order.evidence) == (7, Person(badge=badge, role=ROLES[badge]), note)
     own = {name: value for name, value in codec.to_plain(order).items() if name not in ("at_us", "by", "evidence")}
-    assert own == (OPENING if verb == "seance.open" else ARGUMENTS.get(verb, {}))
+    said = {name: value for name, value in ARGUMENTS.get(verb, {}).items() if name != "lines"}
+    assert own == (OPENING if verb == "seance.open" else said | ADDED.get(verb, {}))
     assert desk.sent == [], "nothing is told before it is certified"
 
 
@@ -582,6 +617,31 @@ def test_order_of_a_person_revoked_since_gets_no_answer_again() -> None:
     assert desk.refusal(note) == "E-ORDER-REVOKED"
 
 
+# ── Order ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_order_held_back_until_a_newer_one_of_the_same_person_passed_is_refused(desk: Desk) -> None:
+    older, newer = desk.order(CASHIER, "post.credit"), desk.order(CASHIER, "post.credit")
+    desk.receive(newer)
+    assert desk.taken() is not None
+    assert desk.refusal(older) == "E-ORDER-OVERTAKEN"
+
+
+def test_order_held_back_while_another_person_s_passed_is_taken(desk: Desk) -> None:
+    older, newer = desk.order(CASHIER, "post.credit"), desk.order(DIRECTOR, "game.restart")
+    for note in (newer, older):
+        desk.receive(note)
+        assert desk.taken() is not None
+
+
+@pytest.mark.parametrize("alone", [DIRECTOR, DIRECTOR_2])
+def test_order_of_two_is_overtaken_by_a_newer_one_of_either(desk: Desk, alone: Signer) -> None:
+    both = desk.order(DIRECTOR, "person.enrol")
+    desk.receive(desk.order(alone, "game.restart"))
+    assert desk.taken() is not None
+    assert desk.refusal(both) == "E-ORDER-OVERTAKEN"
+
+
 # ── Enrolment ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -616,6 +676,8 @@ class Attacker(RuleBasedStateMachine):
         self.meant_for: dict[str, tuple[str, str, int]] = {}
         self.nonce_of: dict[str, str] = {}
         self.taken: set[str] = set()
+        self.asked_as: dict[str, int] = {}
+        self.newest = Counter[tuple[str, str]]()
 
     def start(self, table: str) -> Desk:
         self.boots[table] += 1
@@ -629,6 +691,7 @@ class Attacker(RuleBasedStateMachine):
             note = write_order(CASHIER, challenge, "post.credit", {"post": 1, "cents": cents})
             self.meant_for[note] = (table, challenge.boot, self.clock.mono_us() + CHALLENGE_LIFE_S * 1_000_000)
             self.nonce_of[note] = f"{table} {challenge.boot} {challenge.nonce}"
+            self.asked_as[note] = len(set(self.nonce_of.values()))
             notes.append(note)
         return multiple(*notes)
 
@@ -646,11 +709,13 @@ class Attacker(RuleBasedStateMachine):
         wanted, boot, expires_us = self.meant_for[note]
         fresh = self.nonce_of[note] not in self.taken
         in_time = self.clock.mono_us() < expires_us
+        in_order = self.asked_as[note] >= self.newest[table, boot]
         desk.receive(note)
         was_taken = desk.taken() is not None
-        assert was_taken == (fresh and in_time and wanted == table and boot == desk.boot)
+        assert was_taken == (fresh and in_time and in_order and wanted == table and boot == desk.boot)
         if was_taken:
             self.taken.add(self.nonce_of[note])
+            self.newest[table, boot] = self.asked_as[note]
 
     @rule(note=consumes(notes), at=st.integers(0, 10_000), flip=st.integers(1, 255), table=st.sampled_from(TABLES))
     def alter(self, note: str, at: int, flip: int, table: str) -> None:
@@ -669,5 +734,6 @@ TestAttacker.settings = settings(max_examples=60, stateful_step_count=30)
 def test_command_of_any_bytes_is_answered_and_never_reaches_the_table(payload: bytes) -> None:
     desk = Desk()
     desk.receive(payload)
-    assert desk.answer()["ok"] is False
+    answer = desk.answer()
+    assert "expires_s" in answer or answer["ok"] is False, "a good request for a challenge may be among them"
     assert desk.taken() is None

@@ -1,0 +1,1 @@
+"""Documents that the law asks for, made from certified entries and from nothing else."""
