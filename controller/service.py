@@ -18,6 +18,7 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -142,6 +143,18 @@ class ClockWatch:
         wall_ms = self._clock.wall_ms()
         took_us = self._clock.mono_us() - before_us
         return None if took_us > CLOCK_READING_US else wall_ms - before_us // 1_000
+
+
+def step_while_down(last_time: str, clock: Clock, quality: TimeQuality) -> ClockStepped | None:
+    """The step by which the wall clock is behind ``last_time``, the UTC time in the last entry from before a start.
+
+    How long the table was down is not known, so that only a clock that went back can be told from one that went on.
+    """
+    last_ms = round(datetime.fromisoformat(last_time).timestamp() * 1_000)
+    by_ms = clock.wall_ms() - last_ms
+    if by_ms >= -CLOCK_STEP_MS:
+        return None
+    return ClockStepped(at_us=clock.mono_us(), by_ms=by_ms, quality=quality)
 
 
 # ── The board ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,12 +14,19 @@ from pathlib import Path
 
 from controller.certify.checkpoint import Checkpoint
 from controller.certify.faults import JournalFault, LeafFault
-from controller.certify.leaf import FIRST_PREVIOUS, LEAF_BOUND, LEAF_PATTERN, check_data, leaf_hash
+from controller.certify.leaf import FIRST_PREVIOUS, LEAF_BOUND, LEAF_PATTERN, leaf_hash
 from controller.certify.log_keys import LogKeys
+from controller.certify.policy import Policy
+from controller.certify.rotation import ROTATED_END, certified_statement
+from controller.certify.shapes import Shapes
 from controller.certify.storage import connect_reader, faults_of
-from controller.certify.tiles import HASH_BYTES, TILE_WIDTH, entries
+from controller.certify.tiles import HASH_BYTES, TILE_WIDTH
 from controller.certify.tree import Frontier, root_of
-from controller.certify.trust import open_checkpoint
+from controller.certify.trust import check_cosignatures, open_checkpoint
+from controller.certify.volumes import Chain
+
+_SHAPES = Shapes()
+"""What this process has learned of the form of data; it makes nothing but time differ."""
 
 Proof = Callable[[Sequence[bytes]], bool]
 """Whether these leaf hashes of a block lead to a root that is vouched for."""
@@ -27,47 +34,73 @@ Proof = Callable[[Sequence[bytes]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A checkpoint inside a block: the full tiles before the block, and the subtrees of its entries before the cut."""
+    """A checkpoint inside a block: the full tiles before the block, and the subtrees of its entries before the cut.
 
-    checkpoint: Checkpoint
+    ``checkpoint`` is None while no key is known that signed ``note``: the entries may yet name one (see ``rotation``).
+    ``cosigners`` are the policy's names of the witnesses that cosigned it.
+    """
+
+    size: int
+    note: str
+    checkpoint: Checkpoint | None
+    cosigners: frozenset[str]
     tiles: int
     nodes: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A run of full tiles found in order: the root of each, and the checkpoints that end in them."""
+    """A run of full tiles found in order: the root of each, the checkpoints that end in them, and the statements about
+    changes of the key that its entries certify.
+    """
 
     roots: list[bytes]
     cuts: list[Cut]
+    statements: list[str]
 
 
 def _altered(index: int, detail: str) -> JournalFault:
     return JournalFault("E-JOURNAL-ALTERED", f"entry {index} was altered: {detail}", index)
 
 
-def examine_tiles(path: Path, keys_text: str, start: int, stop: int, notes: Sequence[tuple[int, str]]) -> Examined:
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """By which keys entries and checkpoints are judged: those of the log, and the policy's witnesses."""
+
+    keys: LogKeys
+    policy: Policy
+
+    def __reduce__(self) -> tuple[Callable[[str, str], "Judges"], tuple[str, str]]:
+        """As text on the way to another process, because the keys of OpenSSL cannot travel."""
+        return _judges, (self.keys.text, self.policy.text)
+
+
+def _judges(keys: str, policy: str) -> Judges:
+    return Judges(LogKeys.parse(keys), Policy.parse(policy))
+
+
+def examine_tiles(path: Path, judges: Judges, start: int, stop: int, notes: Sequence[tuple[int, str]]) -> Examined:
     """Verify the full tiles ``start`` to ``stop - 1`` of level 0 and all that is below them.
 
-    ``notes`` are the checkpoints (size, note) that end in these tiles. Raises JournalFault.
+    ``notes`` are the checkpoints (size, note with its cosignatures) that end in these tiles. Raises JournalFault.
     """
-    keys = LogKeys.parse(keys_text)
-    examined = Examined([], [])
-    with faults_of(path), closing(connect_reader(path)) as connection:
-        previous = leaf_hash(entries(connection, start * TILE_WIDTH - 1, start * TILE_WIDTH)[0]) if start else b""
+    examined = Examined([], [], [])
+    with faults_of(path), closing(connect_reader(path)) as connection, Chain(path, connection) as chain:
+        previous = leaf_hash(chain.entries(start * TILE_WIDTH - 1, start * TILE_WIDTH)[0]) if start else b""
         for n in range(start, stop):
             first = n * TILE_WIDTH
-            leaves = entries(connection, first, first + TILE_WIDTH)
+            leaves = chain.entries(first, first + TILE_WIDTH)
             hashes = [sha256(b"\0" + leaf).digest() for leaf in leaves]
-            row = connection.execute("SELECT root, hashes FROM tile WHERE level = 0 AND n = ?", (n,)).fetchone()
+            row = chain.tile(0, n)
             if row is None:
                 raise JournalFault("E-JOURNAL-INCOMPLETE", f"the tile of entries {first} to {first + 255} is missing")
             root = _check_tile(n, row[0], row[1], hashes)
-            check_entries(keys.origin, first, leaves, hashes, previous, lambda _: False)
+            check_entries(judges.keys.origin, first, leaves, hashes, previous, lambda _: False)
             previous = hashes[-1]
             examined.roots.append(root)
             here = [(size, note) for size, note in notes if first < size <= first + TILE_WIDTH]
-            examined.cuts.extend(cut(keys, first, hashes, here))
+            examined.cuts.extend(cut(judges, first, hashes, here))
+            examined.statements.extend(statements_in(leaves))
     return examined
 
 
@@ -92,22 +125,26 @@ def check_entries(
     source = origin.encode()
     expected = b2a_base64(previous or FIRST_PREVIOUS, newline=False)
     matched = LEAF_PATTERN.fullmatch
-    data: list[bytes] = []
+    data: list[tuple[bytes, bytes]] = []
     for at, leaf in enumerate(leaves):
         match = matched(leaf)
         if match is None or len(leaf) > LEAF_BOUND:
             raise _altered(first + at, "it does not have the form of an entry")
-        content, index, claim, claimed_source = match.group(2, 3, 5, 7)
-        if index != b"%d" % (first + at):
-            raise _altered(first + at, f"it says that it is entry {index.decode()}")
+        content, number, claim, claimed_source, kind = match.group(2, 3, 5, 7, 10)
+        if number != b"%d" % (first + at):
+            raise _altered(first + at, f"it says that it is entry {number.decode()}")
         if claimed_source != source:
             raise _altered(first + at, f"it says that it comes from {claimed_source.decode()}")
         if claim != expected:
             culprit = first + _culprit(at, claim, leaves, hashes, proof)
             raise _altered(culprit, f"the chain is broken between entries {first + at - 1} and {first + at}")
         expected = b2a_base64(hashes[at], newline=False)
-        data.append(content)
-    _check_all_data(first, data)
+        data.append((kind, content))
+    for index, (kind, content) in enumerate(data, first):
+        try:
+            _SHAPES.check(kind, content)
+        except (LeafFault, UnicodeDecodeError) as fault:
+            raise _altered(index, f"its data is not in canonical form: {fault}") from fault
 
 
 def _culprit(at: int, claim: bytes, leaves: Sequence[bytes], hashes: Sequence[bytes], proof: Proof) -> int:
@@ -122,24 +159,28 @@ def _culprit(at: int, claim: bytes, leaves: Sequence[bytes], hashes: Sequence[by
     return at - 1 if proof(repaired) else at
 
 
-def _check_all_data(first: int, data: Sequence[bytes]) -> None:
-    try:
-        check_data([content.decode() for content in data])
-    except (LeafFault, UnicodeDecodeError):
-        for at, content in enumerate(data):
-            try:
-                check_data([content.decode()])
-            except (LeafFault, UnicodeDecodeError) as fault:
-                raise _altered(first + at, f"its data is not in canonical form: {fault}") from fault
-        raise
+def statements_in(leaves: Sequence[bytes]) -> list[str]:
+    """The statements about changes of the key that these entries, whose form was checked, certify."""
+    return [certified_statement(leaf) for leaf in leaves if leaf.endswith(ROTATED_END)]
 
 
-def cut(keys: LogKeys, first: int, hashes: Sequence[bytes], notes: Sequence[tuple[int, str]]) -> list[Cut]:
+def cut(judges: Judges, first: int, hashes: Sequence[bytes], notes: Sequence[tuple[int, str]]) -> list[Cut]:
     """Open the checkpoints (in order of size) that end in the block that begins at ``first``. Raises JournalFault."""
     cuts = []
     frontier = Frontier()
     for size, note in notes:
         for leaf in hashes[frontier.size : size - first]:
             frontier.append(leaf)
-        cuts.append(Cut(open_checkpoint(size, note, keys), first // TILE_WIDTH, tuple(frontier.nodes)))
+        cosigners = check_cosignatures(size, note, judges.policy)
+        opened = _opened(size, note, judges.keys)
+        cuts.append(Cut(size, note, opened, cosigners, first // TILE_WIDTH, tuple(frontier.nodes)))
     return cuts
+
+
+def _opened(size: int, note: str, keys: LogKeys) -> Checkpoint | None:
+    try:
+        return open_checkpoint(size, note, keys)
+    except JournalFault as fault:
+        if fault.code != "E-JOURNAL-KEY":
+            raise
+        return None

@@ -46,6 +46,6 @@ def parse_checkpoint(text: str) -> Checkpoint:
     return Checkpoint(origin, int(size), root)
 
 
-def snapshot_text(origin: str, size: int, body: bytes) -> str:
-    """The text that is signed for a snapshot of the state after ``size`` entries."""
-    return f"{SNAPSHOT_HEADER}\n{origin}\n{size}\nsha256:{sha256(body).hexdigest()}\n"
+def snapshot_text(origin: str, size: int, root: bytes, body: bytes) -> str:
+    """The text that is signed for a snapshot: the state after the ``size`` entries that ``root`` stands for."""
+    return f"{SNAPSHOT_HEADER}\n{Checkpoint(origin, size, root).text}sha256:{sha256(body).hexdigest()}\n"

@@ -26,7 +26,7 @@ from controller.certify.bound import BoundEntries
 from controller.certify.checkpoint import Checkpoint, parse_checkpoint, snapshot_text
 from controller.certify.faults import JournalFault, NoteFault
 from controller.certify.keys import sync_folder
-from controller.certify.leaf import Record, Stamp, build_leaves
+from controller.certify.leaf import Record, Stamp, build_leaves, leaf_hash
 from controller.certify.log_keys import LogKeys
 from controller.certify.note import Signature, Signer, Verifier, format_note, open_note, sign_note
 from controller.certify.recovery import Recovered, recover
@@ -39,15 +39,20 @@ from controller.certify.storage import (
     faults_of,
     lock,
     make_durable,
+    move_pages,
     refuse_volatile,
 )
 from controller.certify.tiles import TILE_WIDTH, Tile, stored_subtree
 from controller.certify.tree import EMPTY_ROOT
-from controller.certify.trust import check_snapshot
+from controller.certify.trust import last_snapshot
+from controller.certify.volumes import Chain
 from drivers.clock import Clock
 
 KEPT_EVERY_MS = 1_000
 """The shortest time between two checkpoints that are kept because they begin a tile."""
+
+MOVED_EVERY = 128
+"""Commits after which what they wrote into the write-ahead log (some 5 pages each) is moved to the main file."""
 
 SNAPSHOTS_KEPT = 2
 """The last snapshot, and the one before it."""
@@ -71,16 +76,19 @@ class Journal:
         path: Path,
         connection: sqlite3.Connection,
         lock_descriptor: int,
-        signer: Signer,
+        signers: Sequence[Signer],
         stamp: Callable[[], Stamp],
         recovered: Recovered,
     ) -> None:
         self._path = path
         self._connection = connection
+        self._chain = Chain(path, connection)
         self._lock: int | None = lock_descriptor
-        self._signer = signer
+        self._signers = tuple(signers)
+        self._keys = LogKeys.of(*(signer.verifier for signer in signers))
         self._stamp = stamp
         self._dead = False
+        self._commits = 0
         self._edge = recovered.edge
         self._previous = recovered.previous
         self._latest = Appended(self._edge.size, self._edge.size, self._edge.root(), recovered.note)
@@ -105,6 +113,8 @@ class Journal:
             with closing(connect_writer(draft)) as connection:
                 make_durable(connection)
                 _lay_out(connection, signer)
+                if not move_pages(connection):
+                    raise JournalFault("E-JOURNAL-BUSY", f"another program reads {draft}, which nobody knows yet")
             os.link(draft, path)
             draft.unlink()
             sync_folder(path.parent)
@@ -120,6 +130,7 @@ class Journal:
         boot: str,
         quality: Callable[[], str],
         *,
+        previous: Signer | None = None,
         allow_volatile: bool = False,
     ) -> Self:
         """Open an existing journal for writing, after what it goes on from was verified (see ``recovery``).
@@ -127,7 +138,8 @@ class Journal:
         No other journal in the same folder can be open for writing meanwhile: each table has a folder of its own.
 
         ``boot`` is this start's random identifier, 16 hexadecimal digits; ``quality`` tells how good the wall clock is
-        now. ``allow_volatile`` permits file systems that lose commits, for simulation. Raises JournalFault.
+        now. ``previous`` is the key that ``signer`` replaces: as long as it is given, both sign (see ``rotation``).
+        ``allow_volatile`` permits file systems that lose commits, for simulation. Raises JournalFault.
         """
         if not path.exists():
             raise JournalFault("E-JOURNAL-MISSING", f"there is no journal {path}")
@@ -143,19 +155,28 @@ class Journal:
                 quality=quality(),
             )
 
+        signers = (signer,) if previous is None else (previous, signer)
+        keys = LogKeys.of(*(one.verifier for one in signers))
         descriptor = lock(path)
         try:
             with faults_of(path):
-                connection, recovered = _connect_verified(path, LogKeys.of(signer.verifier))
+                connection, recovered = _connect_verified(path, keys)
+            _keep_names(path)
         except JournalFault:
             os.close(descriptor)
             raise
-        return cls(path, connection, descriptor, signer, stamp, recovered)
+        return cls(path, connection, descriptor, signers, stamp, recovered)
 
     @property
     def size(self) -> int:
         """How many entries are certified."""
         return self._latest.size
+
+    @property
+    def base(self) -> int:
+        """The first entry of the live file; those before are in earlier volumes. Raises JournalFault."""
+        with faults_of(self._path):
+            return self._chain.base
 
     @property
     def root(self) -> bytes:
@@ -182,8 +203,8 @@ class Journal:
         leaves, hashes = build_leaves(first, self._previous, records, stamp)
         edge = self._edge.copy()
         tiles = edge.extend(hashes)
-        checkpoint = Checkpoint(self._signer.name, edge.size, edge.root())
-        latest = Appended(first, edge.size, checkpoint.root, sign_note(checkpoint.text, self._signer))
+        checkpoint = Checkpoint(self._keys.origin, edge.size, edge.root())
+        latest = Appended(first, edge.size, checkpoint.root, sign_note(checkpoint.text, *self._signers))
         with self._transaction() as connection:
             connection.executemany("INSERT INTO log VALUES (?, ?)", enumerate(leaves, first))
             if tiles:
@@ -194,7 +215,8 @@ class Journal:
                 replace = "UPDATE checkpoint SET size = ?, note = ? WHERE size = ?"
                 connection.execute(replace, (latest.size, latest.note, first))
             if snapshot is not None:
-                _write_snapshot(connection, self._signer, latest.size, snapshot)
+                text = snapshot_text(self._keys.origin, latest.size, latest.root, snapshot)
+                _write_snapshot(connection, latest.size, snapshot, sign_note(text, *self._signers))
         self._edge, self._previous, self._latest = edge, hashes[-1], latest
         self._keep_latest = self._begins_tile(stamp.mono_ms) or keep_checkpoint
         return latest
@@ -217,6 +239,9 @@ class Journal:
             self._connection.execute("BEGIN IMMEDIATE")
             yield self._connection
             self._connection.execute("COMMIT")
+            self._commits += 1
+            if self._commits % MOVED_EVERY == 0:
+                move_pages(self._connection)
         except (sqlite3.Error, OSError) as error:
             detail = f"{self._path}: the commit after {self.size} entries failed, on the disk or not: {error}"
             raise JournalFault("E-JOURNAL-WRITE", detail) from error
@@ -234,7 +259,7 @@ class Journal:
         Raises JournalFault: E-JOURNAL-ALTERED before anything of an altered block is given, -INCOMPLETE, and others.
         """
         start, stop = max(start, 0), min(stop, self.size)
-        bound = BoundEntries(self._connection, self._edge)
+        bound = BoundEntries(self._chain, self._edge)
         for n in range(start // TILE_WIDTH, -(-stop // TILE_WIDTH)):
             first = n * TILE_WIDTH
             with faults_of(self._path):
@@ -242,15 +267,10 @@ class Journal:
             yield from leaves[max(start - first, 0) : stop - first]
 
     def latest_snapshot(self) -> tuple[int, bytes] | None:
-        """The newest snapshot, which the key signed, and the number of entries it includes. Raises JournalFault."""
-        query = "SELECT size, body, note FROM snapshot ORDER BY size DESC LIMIT 1"
+        """The newest snapshot that a key signed, and the number of entries it includes. Raises JournalFault."""
+        bound = BoundEntries(self._chain, self._edge)
         with faults_of(self._path):
-            row = self._connection.execute(query).fetchone()
-        if row is None:
-            return None
-        size, body, note = row
-        check_snapshot(size, body, note, LogKeys.of(self._signer.verifier))
-        return size, body
+            return last_snapshot(self._connection, self._keys, bound.root)
 
     def cursor(self, name: str) -> int:
         """How far the reader ``name`` has come: the number of entries it has dealt with. Raises JournalFault."""
@@ -278,34 +298,72 @@ class Journal:
             detail = f"{cosigner.name} holds {checkpoint.size} entries that this table signed; {self.size} are here"
             raise JournalFault("E-JOURNAL-ROLLED-BACK", detail, self.size)
         with faults_of(self._path):
-            root = stored_subtree(self._connection, 0, checkpoint.size) if checkpoint.size else EMPTY_ROOT
+            root = stored_subtree(self._chain, 0, checkpoint.size) if checkpoint.size else EMPTY_ROOT
         if root != checkpoint.root:
             detail = f"{cosigner.name} cosigned other first {checkpoint.size} entries than those that are here"
             raise JournalFault("E-JOURNAL-FORKED", detail)
         with self._transaction() as connection:
-            kept = (checkpoint.size, format_note(checkpoint.text, [own]))
+            kept = (checkpoint.size, format_note(checkpoint.text, own))
             connection.execute("INSERT OR IGNORE INTO checkpoint VALUES (?, ?)", kept)
             line = (checkpoint.size, cosigner.name, cosignature.line)
             connection.execute("INSERT OR IGNORE INTO cosignature VALUES (?, ?, ?)", line)
         self._keep_latest = self._keep_latest or checkpoint.size == self.size
         return checkpoint
 
-    def _opened(self, note: str, cosigner: Verifier) -> tuple[Signature, Signature, Checkpoint]:
-        opened = open_note(note, [self._signer.verifier, cosigner])
-        own = [signature for signature in opened.signatures if self._signer.verifier.made(signature)]
+    def restore_entries(self, leaves: Sequence[bytes], note: str, cosigner: Verifier) -> Checkpoint:
+        """Take back entries that the disk lost, from whoever kept them: all that ``note`` stands for, or none.
+
+        ``note`` is a checkpoint of this journal's own, cosigned by ``cosigner``; ``leaves`` are the entries from the
+        first missing one up to its size. Our key signed the root over them, so when they lead to it, they are what was
+        certified, byte for byte (certification notes, 7.3). Returns the checkpoint. Raises NoteFault when a signature
+        is missing or wrong, and JournalFault: E-JOURNAL-INCOMPLETE when the entries do not reach exactly that far,
+        E-JOURNAL-FORKED when they lead to another root. Both change nothing. E-JOURNAL-WRITE as for ``append``.
+        """
+        own, cosignature, checkpoint = self._opened(note, cosigner)
+        first = self.size
+        if not leaves or first + len(leaves) != checkpoint.size:
+            detail = f"entries {first} to {checkpoint.size - 1} are missing, and {len(leaves)} were given back"
+            raise JournalFault("E-JOURNAL-INCOMPLETE", detail, first)
+        hashes = [leaf_hash(leaf) for leaf in leaves]
+        edge = self._edge.copy()
+        tiles = edge.extend(hashes)
+        if edge.root() != checkpoint.root:
+            detail = f"the {first} entries here and those given back do not lead to what was signed for {edge.size}"
+            raise JournalFault("E-JOURNAL-FORKED", detail, first)
+        latest = Appended(first, edge.size, checkpoint.root, format_note(checkpoint.text, own))
+        with self._transaction() as connection:
+            connection.executemany("INSERT INTO log VALUES (?, ?)", enumerate(leaves, first))
+            _write_tiles(connection, tiles)
+            connection.execute("INSERT INTO checkpoint VALUES (?, ?)", (latest.size, latest.note))
+            line = (latest.size, cosigner.name, cosignature.line)
+            connection.execute("INSERT INTO cosignature VALUES (?, ?, ?)", line)
+        self._edge, self._previous, self._latest = edge, hashes[-1], latest
+        self._keep_latest = True
+        return checkpoint
+
+    def _opened(self, note: str, cosigner: Verifier) -> tuple[list[Signature], Signature, Checkpoint]:
+        opened = open_note(note, [*self._keys.verifiers, cosigner])
+        own = [signature for signature in opened.signatures if self._keys.made(signature)]
         other = [signature for signature in opened.signatures if cosigner.made(signature)]
         if not own or not other:
-            lacking = cosigner.name if own else self._signer.name
+            lacking = cosigner.name if own else self._keys.origin
             raise NoteFault("E-NOTE-UNSIGNED", f"the checkpoint that came back is not signed by {lacking}")
-        return own[0], other[0], parse_checkpoint(opened.text)
+        return own, other[0], parse_checkpoint(opened.text)
 
     def close(self) -> None:
-        """Close the file and let another daemon have it."""
-        self._dead = True
-        self._connection.close()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        """Close the file and let another daemon have it. Raises JournalFault (E-JOURNAL-WRITE) when that fails."""
+        try:
+            if not self._dead:
+                move_pages(self._connection)
+        except sqlite3.Error as error:
+            raise JournalFault("E-JOURNAL-WRITE", f"{self._path} cannot be closed: {error}") from error
+        finally:
+            self._dead = True
+            self._chain.close()
+            self._connection.close()
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
 
 
 def _lay_out(connection: sqlite3.Connection, signer: Signer) -> None:
@@ -315,6 +373,7 @@ def _lay_out(connection: sqlite3.Connection, signer: Signer) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
     for statement in SCHEMA:
         connection.execute(statement)
+    connection.execute("INSERT INTO volume VALUES (0, 0)")
     note = sign_note(Checkpoint(signer.name, 0, EMPTY_ROOT).text, signer)
     connection.execute("INSERT INTO checkpoint VALUES (0, ?)", (note,))
     meta = [("origin", signer.name), ("vkey", signer.verifier.vkey)]
@@ -333,13 +392,20 @@ def _connect_verified(path: Path, keys: LogKeys) -> tuple[sqlite3.Connection, Re
         raise
 
 
+def _keep_names(path: Path) -> None:
+    """Make sure that the write-ahead log has its name after a power cut: SQLite passes over an error here."""
+    try:
+        sync_folder(path.parent)
+    except OSError as error:
+        raise JournalFault("E-JOURNAL-WRITE", f"the folder of {path} cannot be synced: {error.strerror}") from error
+
+
 def _write_tiles(connection: sqlite3.Connection, tiles: Sequence[Tile]) -> None:
     rows = [(tile.level, tile.n, tile.root, tile.hashes) for tile in tiles]
     connection.executemany("INSERT INTO tile VALUES (?, ?, ?, ?)", rows)
 
 
-def _write_snapshot(connection: sqlite3.Connection, signer: Signer, size: int, body: bytes) -> None:
-    note = sign_note(snapshot_text(signer.name, size, body), signer)
+def _write_snapshot(connection: sqlite3.Connection, size: int, body: bytes, note: str) -> None:
     connection.execute("INSERT INTO snapshot VALUES (?, ?, ?)", (size, body, note))
     latest = "SELECT size FROM snapshot ORDER BY size DESC LIMIT ?"
     connection.execute(f"DELETE FROM snapshot WHERE size NOT IN ({latest})", (SNAPSHOTS_KEPT,))

@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 
 from controller.certify.faults import KeyFault
-from controller.certify.note import Signer
+from controller.certify.note import KeyType, Signer
 
 FILE_BOUND = 4_096
 """Bytes of the longest key file that is read."""
@@ -31,6 +31,11 @@ def person_key_name(site: str, badge: str) -> str:
     return _checked(f"{site}/personne/{badge}")
 
 
+def is_table_name(name: str) -> bool:
+    """Whether ``name`` is that of a table's key, and so the origin of a journal."""
+    return _TABLE_NAME.fullmatch(name) is not None
+
+
 def _checked(name: str) -> str:
     if not _TABLE_NAME.fullmatch(name) and not _PERSON_NAME.fullmatch(name):
         forms = "<site>/table/<table>/<epoch> or <site>/personne/<badge>"
@@ -43,7 +48,15 @@ def create_key(path: Path, name: str) -> Signer:
 
     Raises KeyFault: E-KEY-NAME, E-KEY-EXISTS when there is anything at ``path``, E-KEY-WRITE when it cannot be written.
     """
-    signer = Signer.generate(_checked(name))
+    return _written(path, Signer.generate(_checked(name)))
+
+
+def create_cosigner_key(path: Path, name: str) -> Signer:
+    """Make a new key of a mirror or a witness (type 0x04), like ``create_key``; any name that a key may have."""
+    return _written(path, Signer.generate(name, KeyType.COSIGNATURE))
+
+
+def _written(path: Path, signer: Signer) -> Signer:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -74,6 +87,13 @@ def load_key(path: Path) -> Signer:
     Raises KeyFault: E-KEY-MISSING, E-KEY-UNREADABLE, E-KEY-EXPOSED when others than the owner may read it,
     E-KEY-MALFORMED, E-KEY-NAME.
     """
+    signer = load_cosigner_key(path)
+    _checked(signer.name)
+    return signer
+
+
+def load_cosigner_key(path: Path) -> Signer:
+    """Read the key file of a mirror or a witness, which may have any name. Raises KeyFault like ``load_key``."""
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -86,9 +106,7 @@ def load_key(path: Path) -> Signer:
     if others:
         raise KeyFault("E-KEY-EXPOSED", f"{path} has mode {stat.S_IMODE(status.st_mode):04o}; it must be 0600 or 0400")
     line = content.decode("ascii", errors="replace").removesuffix("\n")
-    signer = Signer.parse(line)
-    _checked(signer.name)
-    return signer
+    return Signer.parse(line)
 
 
 def _is_credential(path: Path) -> bool:

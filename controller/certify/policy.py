@@ -63,7 +63,7 @@ class Policy:
     @classmethod
     def parse(cls, policy: str | bytes) -> Self:
         """Read a policy. Raises KeyFault (E-POLICY-MALFORMED), which names the line."""
-        return cls(*_Reading().read(policy if isinstance(policy, bytes) else policy.encode()))
+        return cls(*_Reading().read(policy if isinstance(policy, bytes) else policy.encode(errors="surrogateescape")))
 
     @property
     def text(self) -> str:
@@ -192,7 +192,4 @@ def _lines(policy: bytes) -> list[str]:
         raise KeyFault("E-POLICY-MALFORMED", f"the policy is longer than {POLICY_BOUND} bytes")
     if _FORBIDDEN.search(policy):
         raise KeyFault("E-POLICY-MALFORMED", "the policy has a control character other than tab and line end")
-    try:
-        return policy.decode().split("\n")
-    except UnicodeDecodeError as error:
-        raise KeyFault("E-POLICY-MALFORMED", "the policy is not UTF-8") from error
+    return policy.decode(errors="surrogateescape").split("\n")  # octets above 0x7f mean nothing and are kept

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Self
 
 from controller.certify.faults import JournalFault
-from controller.certify.storage import check_layout, connect_reader, faults_of, stream_leaves
+from controller.certify.storage import check_layout, connect_reader, faults_of
 from controller.certify.tiles import stored_subtree
 from controller.certify.tree import consistency_proof, inclusion_proof
+from controller.certify.volumes import Chain
 
 
 class Reader:
@@ -25,6 +26,7 @@ class Reader:
             raise JournalFault("E-JOURNAL-MISSING", f"there is no journal {path}")
         with faults_of(path):
             self._connection = connect_reader(path)
+        self._chain = Chain(path, self._connection)
         try:
             with faults_of(path):
                 check_layout(self._connection, path)
@@ -40,6 +42,7 @@ class Reader:
 
     def close(self) -> None:
         """Let the file go."""
+        self._chain.close()
         self._connection.close()
 
     def checkpoint(self) -> str:
@@ -67,7 +70,29 @@ class Reader:
 
     def leaves(self, start: int, stop: int) -> Iterator[bytes]:
         """The entries start to stop - 1, as far as there are any, a batch at a time."""
-        return stream_leaves(self._connection, self._path, start, stop)
+        return self._chain.stream(start, stop)
+
+    def notes(self, start: int) -> list[str]:
+        """The kept checkpoints of ``start`` entries or more, in order, each with the cosignatures kept for it."""
+        notes: dict[int, str] = {}
+        lines: dict[int, dict[str, str]] = {}
+        with faults_of(self._path):
+            listed = [volume for volume in self._chain.listed if volume.stop is None or volume.stop >= start]
+        for volume in listed:
+            with faults_of(volume.path):
+                connection = self._chain.connection(volume)
+                query = "SELECT size, note FROM checkpoint WHERE size >= ? ORDER BY size"
+                notes |= dict(connection.execute(query, (start,)).fetchall())
+                for size, name, line in connection.execute("SELECT size, name, line FROM cosignature"):
+                    lines.setdefault(size, {})[name] = f"{line}\n"
+        cosigned = {size: "".join(named[name] for name in sorted(named)) for size, named in lines.items()}
+        return [notes[size] + cosigned.get(size, "") for size in sorted(notes)]
+
+    def cosigned_size(self) -> int | None:
+        """The largest size of which this file has a cosignature, None without one."""
+        with faults_of(self._path):
+            (size,) = self._connection.execute("SELECT max(size) FROM cosignature").fetchone()
+        return None if size is None else int(size)
 
     def root(self, size: int) -> bytes:
         """The root over the first ``size`` entries."""
@@ -81,6 +106,10 @@ class Reader:
         """What shows ``old`` entries to be the first of ``new``. Raises ValueError when there is no such proof."""
         return consistency_proof(old, new, self._subtree)
 
+    def subtree(self, start: int, stop: int) -> bytes:
+        """The root over the entries start to stop - 1, a range that RFC 6962 splits off."""
+        return self._subtree(start, stop)
+
     def _subtree(self, start: int, stop: int) -> bytes:
         with faults_of(self._path):
-            return stored_subtree(self._connection, start, stop)
+            return stored_subtree(self._chain, start, stop)

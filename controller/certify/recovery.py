@@ -27,8 +27,9 @@ from controller.certify.faults import JournalFault
 from controller.certify.leaf import FIRST_PREVIOUS, LEAF_PATTERN, leaf_hash
 from controller.certify.log_keys import LogKeys
 from controller.certify.tiles import TILE_WIDTH, Edge, entries, restore_edge
-from controller.certify.trust import check_bounds, check_snapshot, last_checkpoint
+from controller.certify.trust import check_bounds, last_checkpoint, last_snapshot
 from controller.certify.verify import verify
+from controller.certify.volumes import Chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,11 @@ def recover(connection: sqlite3.Connection, path: Path, keys: LogKeys) -> Recove
     edge = restore_edge(connection, checkpoint.size, hashes)
     if edge.root() != checkpoint.root:
         raise _located(path, keys)
-    start = _last_snapshot(connection, keys)
     try:
-        previous = _last_hash(connection, edge, start)
+        with Chain(path, connection) as chain:
+            bound = BoundEntries(chain, edge)
+            snapshot = last_snapshot(connection, keys, bound.root)
+            previous = _last_hash(chain, bound, edge.size, 0 if snapshot is None else snapshot[0])
     except JournalFault as fault:
         if fault.code != "E-JOURNAL-ALTERED" or fault.index is not None:
             raise
@@ -62,12 +65,11 @@ def recover(connection: sqlite3.Connection, path: Path, keys: LogKeys) -> Recove
     return Recovered(edge, previous, note)
 
 
-def _last_hash(connection: sqlite3.Connection, edge: Edge, start: int) -> bytes:
+def _last_hash(chain: Chain, bound: BoundEntries, size: int, start: int) -> bytes:
     """The hash of the last entry, after the blocks from that of entry ``start`` on were checked, one at the least."""
-    first = max(0, min(start, edge.size - 1)) // TILE_WIDTH
-    previous = _entry_before(connection, first * TILE_WIDTH)
-    bound = BoundEntries(connection, edge)
-    for n in range(first, -(-edge.size // TILE_WIDTH)):
+    first = max(0, min(start, size - 1)) // TILE_WIDTH
+    previous = _entry_before(chain, first * TILE_WIDTH)
+    for n in range(first, -(-size // TILE_WIDTH)):
         leaves, hashes = bound.block(n)
         if not _is_chained(leaves, hashes, previous):
             raise JournalFault("E-JOURNAL-ALTERED", f"the chain is broken at entry {n * TILE_WIDTH} or after it")
@@ -75,9 +77,9 @@ def _last_hash(connection: sqlite3.Connection, edge: Edge, start: int) -> bytes:
     return previous
 
 
-def _entry_before(connection: sqlite3.Connection, index: int) -> bytes:
+def _entry_before(chain: Chain, index: int) -> bytes:
     """The hash of the entry before ``index``."""
-    return leaf_hash(entries(connection, index - 1, index)[0]) if index else FIRST_PREVIOUS
+    return leaf_hash(chain.entries(index - 1, index)[0]) if index else FIRST_PREVIOUS
 
 
 def _is_chained(leaves: Sequence[bytes], hashes: Sequence[bytes], previous: bytes) -> bool:
@@ -94,13 +96,3 @@ def _located(path: Path, keys: LogKeys) -> JournalFault:
     verdict = verify(path, keys)
     code = verdict.code or "E-JOURNAL-ALTERED"
     return JournalFault(code, verdict.problem or "the entries do not lead to the signed root", verdict.index)
-
-
-def _last_snapshot(connection: sqlite3.Connection, keys: LogKeys) -> int:
-    """The entries that the last snapshot includes, after its signature was checked; none without one."""
-    row = connection.execute("SELECT size, body, note FROM snapshot ORDER BY size DESC LIMIT 1").fetchone()
-    if row is None:
-        return 0
-    size, body, note = row
-    check_snapshot(size, body, note, keys)
-    return int(size)

@@ -24,13 +24,10 @@ from controller.certify.faults import JournalFault
 APPLICATION_ID = 0x54424C4A
 """Marks the file as a table's journal ("TBLJ")."""
 
-VERSION = 1
+VERSION = 2
 """The version of the layout below. A journal keeps its version for life: another layout is another journal."""
 
 BUSY_TIMEOUT_S = 2
-WAL_PAGES = 1_000
-"""Pages of write-ahead log after which a commit also moves them to the main file."""
-
 NEEDED_BYTES = 1 << 20
 """With less than this free, the disk is full: opening makes the write-ahead log and its index (32 KiB) anew."""
 
@@ -51,11 +48,12 @@ SCHEMA = (
     " PRIMARY KEY (size, name)) STRICT, WITHOUT ROWID",
     "CREATE TABLE snapshot (size INTEGER PRIMARY KEY, body BLOB NOT NULL, note TEXT NOT NULL) STRICT",
     "CREATE TABLE cursor (name TEXT PRIMARY KEY, size INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+    "CREATE TABLE volume (base INTEGER PRIMARY KEY, size INTEGER NOT NULL) STRICT",
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
     "CREATE TRIGGER log_no_update BEFORE UPDATE ON log BEGIN SELECT raise(ABORT, 'the journal is append-only'); END",
     "CREATE TRIGGER log_no_delete BEFORE DELETE ON log BEGIN SELECT raise(ABORT, 'the journal is append-only'); END",
     "CREATE TRIGGER log_in_order BEFORE INSERT ON log"
-    " WHEN NEW.idx <> (SELECT coalesce(max(idx) + 1, 0) FROM log)"
+    " WHEN NEW.idx <> (SELECT coalesce(max(idx) + 1, (SELECT max(base) FROM volume)) FROM log)"
     " BEGIN SELECT raise(ABORT, 'the journal has no holes'); END",
 )
 
@@ -73,16 +71,18 @@ def faults_of(path: Path) -> Iterator[None]:
         primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
             raise JournalFault("E-JOURNAL-BUSY", f"another program holds {path}") from error
-        if primary == sqlite3.SQLITE_FULL or (primary in _UNREADABLE and _is_full(path)):
+        if primary == sqlite3.SQLITE_FULL or (primary in _UNREADABLE and is_full(path)):
             raise JournalFault("E-JOURNAL-WRITE", f"the disk of {path} is full: {error}") from error
         if primary == sqlite3.SQLITE_NOTADB:
             raise JournalFault("E-JOURNAL-FOREIGN", f"{path} is not a journal: {error}") from error
         if primary in _UNREADABLE:
             raise JournalFault("E-JOURNAL-UNREADABLE", f"{path} cannot be read: {error}") from error
         raise JournalFault("E-JOURNAL-DAMAGED", f"{path} is damaged: {error}") from error
+    except UnicodeDecodeError as error:  # what SQLite says about a damaged file may quote it
+        raise JournalFault("E-JOURNAL-DAMAGED", f"{path} is damaged: {error}") from error
 
 
-def _is_full(path: Path) -> bool:
+def is_full(path: Path) -> bool:
     """Whether the file system of ``path`` has no room left: for data, or for another file (if it counts files)."""
     space = os.statvfs(path.parent)
     return space.f_bavail * space.f_frsize < NEEDED_BYTES or (space.f_files > 0 and space.f_favail == 0)
@@ -158,24 +158,18 @@ def make_durable(connection: sqlite3.Connection) -> None:
     _set(connection, "journal_mode", "WAL", "wal")
     _set(connection, "synchronous", "FULL", 2)
     _set(connection, "mmap_size", "0", 0)
-    _set(connection, "wal_autocheckpoint", str(WAL_PAGES), WAL_PAGES)
+    _set(connection, "wal_autocheckpoint", "0", 0)  # it would pass over its own errors: see move_pages
     _set(connection, "trusted_schema", "OFF", 0)
 
 
-def stream_leaves(connection: sqlite3.Connection, path: Path, start: int, stop: int) -> Iterator[bytes]:
-    """The entries start to stop - 1, as far as there are any, a batch at a time. Raises JournalFault.
+def move_pages(connection: sqlite3.Connection) -> bool:
+    """Move what the write-ahead log holds into the main file, and sync it; whether all of it is there now.
 
-    Each batch is one short transaction, so a slow consumer does not hold back the write-ahead log.
+    SQLite would do this by itself after a commit and at the end, but then nobody hears of a write or a sync that
+    failed. A reader that is at work may hold some of it back until the next time. Raises sqlite3.Error.
     """
-    query = "SELECT leaf FROM log WHERE idx >= ? AND idx < ? ORDER BY idx"
-    for first in range(start, stop, BATCH_ENTRIES):
-        wanted = min(BATCH_ENTRIES, stop - first)
-        with faults_of(path):
-            rows = connection.execute(query, (first, first + wanted)).fetchall()
-        for (leaf,) in rows:
-            yield leaf
-        if len(rows) < wanted:
-            return
+    busy, logged, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return not busy and logged == moved
 
 
 def check_layout(connection: sqlite3.Connection, path: Path) -> None:
@@ -191,5 +185,5 @@ def check_layout(connection: sqlite3.Connection, path: Path) -> None:
         raise JournalFault("E-JOURNAL-VERSION", f"{path} has layout {version}; this program knows layout {VERSION}")
     found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")}
     if found != set(SCHEMA):
-        wrong = " / ".join(sorted(found ^ set(SCHEMA)))[:300]
+        wrong = " / ".join(sorted(map(str, found ^ set(SCHEMA))))[:300]
         raise JournalFault("E-JOURNAL-ALTERED", f"the tables or guards of {path} were changed: {wrong}")

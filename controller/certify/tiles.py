@@ -10,7 +10,7 @@ edge of a journal of any length is found again from at most 255 entries and 255 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 from controller.certify.faults import JournalFault
 from controller.certify.leaf import leaf_hash
@@ -125,14 +125,29 @@ def tile_roots(connection: sqlite3.Connection, level: int, start: int, stop: int
 
 
 def entries(connection: sqlite3.Connection, start: int, stop: int) -> list[bytes]:
-    """The leaves start to stop - 1. Raises JournalFault (E-JOURNAL-INCOMPLETE) that names the first one missing."""
+    """The leaves start to stop - 1.
+
+    Raises JournalFault: E-JOURNAL-INCOMPLETE that names the first one missing, E-JOURNAL-ALTERED for what is no leaf
+    by its kind, E-JOURNAL-DAMAGED.
+    """
     between = "FROM log WHERE idx >= ? AND idx < ? ORDER BY idx"
     leaves = [leaf for (leaf,) in connection.execute(f"SELECT leaf {between}", (start, stop)).fetchall()]
+    if {*map(type, leaves)} - {bytes}:
+        index = start + next(at for at, leaf in enumerate(leaves) if type(leaf) is not bytes)
+        raise JournalFault("E-JOURNAL-ALTERED", f"entry {index} was altered: it holds another kind of value", index)
     if len(leaves) != stop - start:
         there = {index for (index,) in connection.execute(f"SELECT idx {between}", (start, stop))}
-        missing = next(index for index in range(start, stop) if index not in there)
+        missing = next((index for index in range(start, stop) if index not in there), None)
+        if missing is None:  # no table writes a number twice: the pages of the file contradict each other
+            raise JournalFault("E-JOURNAL-DAMAGED", f"one of the entries {start} to {stop - 1} is there twice")
         raise JournalFault("E-JOURNAL-INCOMPLETE", f"entry {missing} is missing", missing)
     return leaves
+
+
+def tile_of(connection: sqlite3.Connection, level: int, n: int) -> tuple[bytes, bytes] | None:
+    """The root and the hashes of a full tile, None when the file does not hold it."""
+    row = connection.execute("SELECT root, hashes FROM tile WHERE level = ? AND n = ?", (level, n)).fetchone()
+    return None if row is None else (row[0], row[1])
 
 
 def restore_edge(connection: sqlite3.Connection, size: int, tail: Sequence[bytes]) -> Edge:
@@ -147,7 +162,23 @@ def restore_edge(connection: sqlite3.Connection, size: int, tail: Sequence[bytes
     return Edge.restore(size, tail, upper)
 
 
-def stored_subtree(connection: sqlite3.Connection, start: int, stop: int) -> bytes:
+class Source(Protocol):
+    """Where entries and tiles are read: the files of one journal (see ``volumes``)."""
+
+    def entries(self, start: int, stop: int) -> list[bytes]:
+        """The leaves start to stop - 1. Raises like the function ``entries``."""
+        ...
+
+    def tile(self, level: int, n: int) -> tuple[bytes, bytes] | None:
+        """The root and the hashes of a full tile, None when there is none."""
+        ...
+
+    def tile_roots(self, level: int, start: int, stop: int) -> list[bytes]:
+        """The roots of the full tiles start to stop - 1 of a level. Raises like the function ``tile_roots``."""
+        ...
+
+
+def stored_subtree(source: Source, start: int, stop: int) -> bytes:
     """The root over the entries start to stop - 1, a range that RFC 6962 splits off, read from tiles and last entries.
 
     Raises JournalFault (E-JOURNAL-INCOMPLETE).
@@ -157,21 +188,20 @@ def stored_subtree(connection: sqlite3.Connection, start: int, stop: int) -> byt
         height = TILE_HEIGHT * level
         first = start + frontier.size
         count = (stop - first) >> height
-        for node in _nodes(connection, level, first >> height, count):
+        for node in _nodes(source, level, first >> height, count):
             frontier.append(node, height)
     return frontier.root()
 
 
-def _nodes(connection: sqlite3.Connection, level: int, first: int, count: int) -> Iterator[bytes]:
+def _nodes(source: Source, level: int, first: int, count: int) -> Iterator[bytes]:
     """``count`` nodes of a level, each of which stands for 256^level entries."""
     if level:
-        yield from tile_roots(connection, level - 1, first, first + count)
+        yield from source.tile_roots(level - 1, first, first + count)
     elif count:
-        query = "SELECT hashes FROM tile WHERE level = 0 AND n = ?"
-        tile = connection.execute(query, (first // TILE_WIDTH,)).fetchone()
+        tile = source.tile(0, first // TILE_WIDTH)
         if tile is None:
-            yield from map(leaf_hash, entries(connection, first, first + count))
+            yield from map(leaf_hash, source.entries(first, first + count))
         else:
             begin = first % TILE_WIDTH * HASH_BYTES
             for at in range(begin, begin + count * HASH_BYTES, HASH_BYTES):
-                yield tile[0][at : at + HASH_BYTES]
+                yield tile[1][at : at + HASH_BYTES]

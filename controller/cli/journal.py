@@ -4,23 +4,37 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from controller.certify.archive_check import archived_checkpoint
 from controller.certify.faults import KeyFault, LeafFault, NoteFault
 from controller.certify.leaf import Leaf, leaf_hash, parse_leaf
+from controller.certify.policy import Policy
 from controller.certify.reader import Reader
+from controller.certify.tar import is_archive
 from controller.certify.tree import verify_inclusion
 from controller.certify.verify import Outcome, verify
 from controller.cli import journal_files
 from controller.cli.commands import Group, argument, option, path_option, whole_number
 from controller.cli.entries import entry_of, known, no_such_entry
 from controller.cli.failure import Failure
+from controller.cli.journal_diff import diff_command
+from controller.cli.journal_volumes import volumes_command
 from controller.cli.language import Phrase, colon, here
 from controller.cli.output import dim, fields, heading, progress, tell, trouble, wants_json
 from controller.cli.story import story
-from controller.cli.target import NO_KEY, signed_checkpoint, target_of, target_options
+from controller.cli.target import (
+    NO_KEY,
+    Target,
+    policy_option,
+    read_policy,
+    signed_checkpoint,
+    target_of,
+    target_options,
+)
 from controller.cli.verdicts import VERDICTS, verdict_document, verdict_lines
 
 FOLLOW_S = 0.25
@@ -38,9 +52,9 @@ command = Group(
 @command.command(
     "verify",
     phrase=Phrase(
-        "Vérifie chaque écriture, chaque empreinte et chaque signature.\n\n"
+        "Vérifie chaque écriture, chaque empreinte et chaque signature d'un journal ou d'une archive.\n\n"
         "Il ne faut que le fichier et la clé publique de la table ; la table peut jouer pendant ce temps.",
-        "Verify every entry, every hash and every signature.\n\n"
+        "Verify every entry, every hash and every signature of a journal or of an archive.\n\n"
         "Only the file and the table's public key are needed; the table may play meanwhile.",
     ),
     exits={int(outcome): phrase for outcome, phrase in VERDICTS.items()},
@@ -54,18 +68,46 @@ command = Group(
         "A checkpoint that was kept elsewhere: the journal must have grown from it.",
     ),
 )
-def verify_command(target: Path, vkey: str | None, remembered: Path | None) -> int:
-    """Verify a journal; the status is the outcome."""
+@policy_option(
+    Phrase(
+        "Les clés et les témoins que l'on croit (c2sp.org/tlog-policy), au lieu de --vkey.",
+        "The keys and witnesses that are believed (c2sp.org/tlog-policy), instead of --vkey.",
+    )
+)
+def verify_command(target: Path, vkey: str | None, remembered: Path | None, policy: Path | None) -> int:
+    """Verify a journal or an archive; the status is the outcome."""
     judged = target_of(target, vkey)
     try:
         note = remembered.read_text(encoding="utf-8") if remembered else None
+        believed = read_policy(policy)
+        if believed is not None:
+            judged = replace(judged, vkey=believed.keys(_origin(judged)).text)
+        if is_archive(judged.file):
+            return _verify_archive(judged, note, believed)
         with progress(here("Vérification", "Verifying")) as step:
-            verdict = verify(judged.file, judged.keys, step, remembered=note)
+            verdict = verify(judged.file, judged.keys, step, remembered=note, policy=believed)
     except (KeyFault, NoteFault) as fault:
         raise Failure(fault.code, fault.detail, NO_KEY) from None
     except OSError as error:
         raise Failure("E-FILE", f"{error.filename}{colon()}{error.strerror}", Outcome.UNREADABLE) from None
     tell(verdict_document(judged, verdict), verdict_lines(judged, verdict))
+    return int(verdict.outcome)
+
+
+def _origin(judged: Target) -> str:
+    """The log that a journal or an archive says it is. Raises JournalFault and OSError."""
+    if is_archive(judged.file):
+        return archived_checkpoint(judged.file).partition("\n")[0]
+    with closing(Reader(judged.file)) as reader:
+        return reader.checkpoint().partition("\n")[0]
+
+
+def _verify_archive(judged: Target, remembered: str | None, policy: Policy | None) -> int:
+    from controller.cli import journal_archive  # it knows every fact, which a journal's verification need not
+
+    verdict, contents = journal_archive.judge_archive(judged, remembered, policy)
+    document = verdict_document(judged, verdict) | journal_archive.contents_document(contents)
+    tell(document, [*verdict_lines(judged, verdict), *journal_archive.contents_lines(contents)])
     return int(verdict.outcome)
 
 
@@ -194,5 +236,11 @@ def _proof_lines(proven: bool, size: int, root: bytes) -> list[str]:
     return [f"  {click.style(text, fg='green')} {dim(root.hex())}"]
 
 
-for one in (journal_files.export_command, journal_files.create_command, journal_files.unpack_command):
+for one in (
+    diff_command,
+    volumes_command,
+    journal_files.export_command,
+    journal_files.create_command,
+    journal_files.unpack_command,
+):
     command.add_command(one)

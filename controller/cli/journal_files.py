@@ -14,7 +14,7 @@ from controller.cli.commands import Command, option, path_option, whole_number
 from controller.cli.failure import UNUSABLE, Failure
 from controller.cli.language import Phrase, colon, here
 from controller.cli.output import confirm, fields, progress, tell
-from controller.cli.target import VKEY, target_of, target_options
+from controller.cli.target import VKEY, policy_option, read_policy, target_of, target_options
 from controller.cli.verdicts import VERDICTS
 
 # ── export ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -24,32 +24,77 @@ from controller.cli.verdicts import VERDICTS
     "export",
     cls=Command,
     phrase=Phrase(
-        "Écrit les écritures telles qu'elles sont signées, une par ligne (JSON).",
-        "Write the entries as they are signed, one on each line (JSON).",
+        "Écrit les écritures telles qu'elles sont signées, une par ligne (JSON), ou une archive.\n\n"
+        "Avec --seance ou --archive, le fichier --out est une archive tar que chacun peut vérifier sans ce programme : "
+        "écritures, arbre, signatures, procès-verbal, et un README qui dit comment.",
+        "Write the entries as they are signed, one on each line (JSON), or an archive.\n\n"
+        "With --seance or --archive, the file --out is a tar archive that anybody can check without this program: "
+        "entries, tree, signatures, statement, and a README that says how.",
     ),
     exits={
         0: Phrase("tout a été écrit", "all was written"),
-        2: Phrase("le fichier existe déjà", "the file exists already"),
+        1: Phrase("le journal ne concorde pas : pas d'archive", "the journal does not agree: no archive"),
+        2: Phrase(
+            "le fichier existe déjà, ou la séance n'existe pas", "the file exists already, or there is no such séance"
+        ),
+        3: VERDICTS[Outcome.UNSIGNED_OR_UNKNOWN_KEY],
         5: VERDICTS[Outcome.UNREADABLE],
     },
 )
 @target_options
-@option("--from", "start", default="0", callback=whole_number(), phrase=Phrase("Première écriture.", "First entry."))
+@option("--from", "start", callback=whole_number(), phrase=Phrase("Première écriture.", "First entry."))
 @option("--to", "stop", callback=whole_number(), phrase=Phrase("Dernière écriture.", "Last entry."))
 @path_option("--out", metavar="FILE", phrase=Phrase("Dans ce fichier.", "Into this file."))
-def export_command(target: Path, vkey: str | None, start: int, stop: int | None, out: Path | None) -> None:
+@option("--seance", metavar="NAME", phrase=Phrase("L'archive de cette séance.", "The archive of this séance."))
+@option("--archive", is_flag=True, phrase=Phrase("L'archive de tout le journal.", "The archive of the whole journal."))
+@policy_option(
+    Phrase(
+        "Les témoins dont l'archive garde les contre-signatures (c2sp.org/tlog-policy).",
+        "The witnesses whose cosignatures the archive keeps (c2sp.org/tlog-policy).",
+    )
+)
+def export_command(
+    target: Path,
+    vkey: str | None,
+    start: int | None,
+    stop: int | None,
+    out: Path | None,
+    seance: str | None,
+    archive: bool,
+    policy: Path | None,
+) -> int:
     """Write leaves, byte for byte."""
-    with closing(Reader(target_of(target, vkey).file)) as reader:
+    journal = target_of(target, vkey)
+    if seance is not None or archive:
+        out = _archive_file(start, stop, out, seance, archive=archive)
+        from controller.cli.journal_archive import export_archive  # it knows every fact, which lines of JSON need not
+
+        return export_archive(journal, out, seance, read_policy(policy))
+    with closing(Reader(journal.file)) as reader:
         end = reader.size if stop is None else min(stop + 1, reader.size)
-        leaves = reader.leaves(start, end)
+        leaves = reader.leaves(start or 0, end)
         if out is None:
             _write(leaves, sys.stdout.buffer)
-            return
+            return 0
         try:
             with out.open("xb") as file:
                 _write(leaves, file)
         except FileExistsError:
             raise _exists(out) from None
+    return 0
+
+
+def _archive_file(start: int | None, stop: int | None, out: Path | None, seance: str | None, *, archive: bool) -> Path:
+    """Where the archive goes. Raises click.UsageError for words that contradict each other."""
+    if (start, stop) != (None, None) or (archive and seance is not None):
+        wrong = (
+            "--seance, --archive et --from/--to s'excluent",
+            "--seance, --archive and --from/--to exclude each other",
+        )
+        raise click.UsageError(here(*wrong))
+    if out is None:
+        raise click.UsageError(here("une archive demande --out FICHIER", "an archive needs --out FILE"))
+    return out
 
 
 def _exists(out: Path) -> Failure:
@@ -91,6 +136,12 @@ def create_command(config: Path, key: Path | None, yes: bool) -> None:
     from controller.config import load
 
     table = load(config, {"journal": {"key": str(key.absolute())}} if key else None)
+    if table.table.epoch > 1:
+        detail = here(
+            f"{table.origin} suit une autre époque : tablectl epoch begin",
+            f"{table.origin} follows another epoch: tablectl epoch begin",
+        )
+        raise Failure("E-EPOCH-UNPROCLAIMED", detail)
     signer, file = table_key(table), table.journal.file
     confirm(
         here(

@@ -6,7 +6,8 @@ import click
 
 from controller.certify.faults import KeyFault
 from controller.certify.keys import create_key, load_key, person_key_name
-from controller.certify.note import Verifier
+from controller.certify.log_keys import LogKeys
+from controller.cli import key_persons, key_rotation
 from controller.cli.commands import Group, argument, option, path_option
 from controller.cli.failure import USAGE, Failure
 from controller.cli.language import Phrase, colon, here
@@ -83,17 +84,19 @@ def _table_key(config: Path, out: Path | None) -> tuple[Path, str]:
 @argument("file", type=click.Path(path_type=Path), metavar="FILE", phrase=Phrase("Le fichier.", "The file."))
 def show_command(file: Path) -> None:
     """Show a public key."""
-    verifier = _verifier(file)
-    tell({"name": verifier.name, "file": str(file), "vkey": verifier.vkey}, _lines(verifier.name, verifier.vkey, None))
+    keys = _public(file)
+    vkeys = [verifier.vkey for verifier in keys.verifiers]
+    document = {"name": keys.origin, "file": str(file), "vkey": vkeys[-1], "vkeys": vkeys}
+    tell(document, [line for vkey in vkeys for line in _lines(keys.origin, vkey, None)])
 
 
-def _verifier(file: Path) -> Verifier:
+def _public(file: Path) -> LogKeys:
     with file.open("rb") as opened:
         text = opened.read(FILE_BOUND).decode("ascii", errors="replace").strip()
     if text.startswith(PRIVATE):
-        return load_key(file).verifier
+        return LogKeys.of(load_key(file).verifier)
     try:
-        return Verifier.parse(text)
+        return LogKeys.parse(text)
     except KeyFault as fault:
         raise Failure(
             fault.code, f"{file}{colon()}{here('ni clé privée ni clé publique', 'neither a private nor a public key')}"
@@ -108,3 +111,8 @@ def _lines(name: str, vkey: str, file: Path | None) -> list[str]:
             (here("clé privée", "private key"), str(file) if file else ""),
         ]
     )
+
+
+for one in (key_persons.persons_command, key_persons.enrol_command, key_persons.revoke_command):
+    command.add_command(one)
+command.add_command(key_rotation.rotate_command)

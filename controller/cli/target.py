@@ -15,10 +15,11 @@ import click
 
 from controller.certify.checkpoint import Checkpoint
 from controller.certify.log_keys import LogKeys
+from controller.certify.policy import POLICY_BOUND, Policy
 from controller.certify.reader import Reader
 from controller.certify.storage import connect_reader, faults_of
 from controller.certify.trust import last_checkpoint
-from controller.cli.commands import argument, option
+from controller.cli.commands import argument, option, path_option
 from controller.cli.failure import Failure
 from controller.cli.language import Phrase, colon, here
 
@@ -71,6 +72,19 @@ def _key_text(file: Path) -> str:
             return opened.read(VKEY_BOUND).decode("ascii", errors="replace").strip()
     except OSError as error:
         raise Failure("E-VKEY-MISSING", f"{file}{colon()}{error.strerror}", NO_KEY) from None
+
+
+def policy_option(phrase: Phrase) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option ``--policy``."""
+    return path_option("--policy", metavar="FILE", phrase=phrase)
+
+
+def read_policy(file: Path | None) -> Policy | None:
+    """The policy of a file, None without one. Raises KeyFault (E-POLICY-MALFORMED) and OSError."""
+    if file is None:
+        return None
+    with file.open("rb") as opened:
+        return Policy.parse(opened.read(POLICY_BOUND + 1))
 
 
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:

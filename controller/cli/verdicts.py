@@ -35,9 +35,13 @@ def verdict_document(target: Target, verdict: Verdict) -> dict[str, Any]:
         "size": verdict.size,
         "root": verdict.root.hex(),
         "checkpoints": verdict.checkpoints,
+        "cosignatures": verdict.cosignatures,
+        "unknown_cosignatures": verdict.unknown_cosignatures,
+        "witnessed": verdict.witnessed,
         "code": verdict.code,
         "problem": verdict.problem,
         "entry": verdict.index,
+        "others": list(verdict.others),
     }
 
 
@@ -49,10 +53,28 @@ def verdict_lines(target: Target, verdict: Verdict) -> list[str]:
             (here("écritures", "entries"), str(verdict.size)),
             (here("racine", "root"), verdict.root.hex()),
             (here("points de contrôle", "checkpoints"), str(verdict.checkpoints)),
+            (here("contre-signatures", "cosignatures"), _cosignatures(verdict)),
             (here("clé", "key"), target.keys.origin),
         ]
         return [*lines, *fields(pairs, indent="  "), "  " + click.style(str(VERDICTS[verdict.outcome]), fg="green")]
     lines += trouble(verdict.code or "", verdict.problem or "")
+    lines += [f"  {here('et aussi', 'and also')}{colon()}{other}" for other in verdict.others]
     if verdict.index is not None:
         lines.append(f"  {here('première écriture concernée', 'first entry concerned')}{colon()}{verdict.index}")
     return lines
+
+
+def _cosignatures(verdict: Verdict) -> str:
+    """How many were verified, how far they reach, and how many are by keys that nobody named; empty without any."""
+    told = []
+    if verdict.cosignatures:
+        told.append(
+            here(
+                f"{verdict.cosignatures}, jusqu'à {verdict.witnessed} écritures",
+                f"{verdict.cosignatures}, up to {verdict.witnessed} entries",
+            )
+        )
+    if verdict.unknown_cosignatures:
+        unknown = verdict.unknown_cosignatures
+        told.append(here(f"{unknown} de clés non données (--policy)", f"{unknown} by keys not given (--policy)"))
+    return here(" ; ", "; ").join(told)

@@ -50,14 +50,16 @@ def test_checkpoint_in_any_other_spelling_is_refused(text: str) -> None:
     assert caught.value.code in {"E-CHECKPOINT-MALFORMED", "E-NOTE-MALFORMED"}
 
 
-def test_snapshot_text_binds_origin_size_and_body_and_is_no_checkpoint() -> None:
-    text = snapshot_text("casino.example/table/t07/1", 7, b"state")
+def test_snapshot_text_binds_origin_size_root_and_body_and_is_no_checkpoint() -> None:
+    root, other = bytes(32), bytes(31) + b"\1"
+    text = snapshot_text("casino.example/table/t07/1", 7, root, b"state")
     others = {
-        snapshot_text("casino.example/table/t07/2", 7, b"state"),
-        snapshot_text("casino.example/table/t07/1", 8, b"state"),
-        snapshot_text("casino.example/table/t07/1", 7, b"State"),
+        snapshot_text("casino.example/table/t07/2", 7, root, b"state"),
+        snapshot_text("casino.example/table/t07/1", 8, root, b"state"),
+        snapshot_text("casino.example/table/t07/1", 7, other, b"state"),
+        snapshot_text("casino.example/table/t07/1", 7, root, b"State"),
     }
     assert text not in others
-    assert len(others) == 3
+    assert len(others) == 4
     with pytest.raises(NoteFault):
         parse_checkpoint(text)

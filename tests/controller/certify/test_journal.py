@@ -4,6 +4,7 @@ import resource
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from controller.certify import journal as journal_module
 from controller.certify import storage
 from controller.certify.checkpoint import parse_checkpoint, snapshot_text
 from controller.certify.faults import CertifyFault, JournalFault, LeafFault
-from controller.certify.journal import Journal
+from controller.certify.journal import MOVED_EVERY, Journal
 from controller.certify.leaf import Record, leaf_hash, parse_leaf
 from controller.certify.log_keys import LogKeys
 from controller.certify.note import Signer, format_note, open_note, parse_note
@@ -28,6 +29,7 @@ from tests.controller.certify.workshop import (
     ORIGIN,
     OTHER_SIGNER,
     SIGNER,
+    Saboteur,
     build,
     open_journal,
     stakes,
@@ -132,11 +134,70 @@ def test_settings_that_keep_commits_are_in_force(journal: Journal) -> None:
     assert setting("mmap_size") in {(0,), None}
 
 
+class Deaf(sqlite3.Connection):
+    """A build of SQLite that knows no full synchronization."""
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        return super().execute("PRAGMA synchronous = NORMAL" if sql == "PRAGMA synchronous = FULL" else sql, *values)
+
+
 def test_setting_that_is_ignored_stops_the_opening(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "WAL_PAGES", 2**40)  # beyond what SQLite can count: it keeps another number
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Deaf))
     fault = fault_of(lambda: open_journal(path))
     assert fault.code == "E-JOURNAL-SETTING"
-    assert "wal_autocheckpoint" in fault.detail
+    assert "synchronous" in fault.detail
+
+
+def test_journal_that_is_written_to_for_long_keeps_its_write_ahead_log_short(path: Path, journal: Journal) -> None:
+    for _ in range(3 * MOVED_EVERY):
+        journal.append(stakes(1, journal.size))
+    pages = path.with_name(f"{path.name}-wal").stat().st_size // 4_096
+    assert pages < 10 * MOVED_EVERY
+    assert path.stat().st_size > 2 * MOVED_EVERY * 256, "what was certified is in the main file"
+
+
+class Dying:
+    """A connection on a disk that cannot move pages any more."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        if "wal_checkpoint" in sql:
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._connection.execute(sql, *values)
+
+    def executemany(self, sql: str, values: Iterator[Sequence[object]]) -> sqlite3.Cursor:
+        return self._connection.executemany(sql, values)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def test_disk_that_fails_while_pages_are_moved_kills_the_journal_and_loses_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = open_journal(path)
+    monkeypatch.setattr(journal, "_connection", Dying(journal._connection))
+    for at in range(MOVED_EVERY - 1):
+        journal.append(stakes(1, at))
+    assert fault_of(lambda: journal.append(stakes(1))).code == "E-JOURNAL-WRITE"
+    assert fault_of(lambda: journal.append(stakes(1))).code == "E-JOURNAL-WRITE"
+    journal.close()
+    with closing(open_journal(path)) as again:
+        assert again.size == MOVED_EVERY
+    assert verify(path, LogKeys.of(SIGNER.verifier)).ok
+
+
+def test_disk_that_fails_at_the_closing_is_a_fault_and_lets_another_daemon_open(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = open_journal(path)
+    journal.append(stakes(3))
+    monkeypatch.setattr(journal, "_connection", Dying(journal._connection))
+    assert fault_of(journal.close).code == "E-JOURNAL-WRITE"
+    with closing(open_journal(path)) as again:
+        assert again.size == 3
 
 
 def test_second_daemon_on_the_same_journal_is_refused_until_the_first_has_closed(path: Path) -> None:
@@ -229,12 +290,12 @@ def test_append_of_one_record_usually_writes_two_pages(path: Path, journal: Jour
 def test_snapshot_is_kept_with_its_signature_and_only_the_last_two_are(path: Path, journal: Journal) -> None:
     assert journal.latest_snapshot() is None
     for body in (b"one", b"two", b"three"):
-        journal.append(stakes(2), snapshot=body)
+        root = journal.append(stakes(2), snapshot=body).root
     journal.append(stakes(1))
     assert journal.latest_snapshot() == (6, b"three")
     assert [size for (size,) in stored(path, "SELECT size FROM snapshot ORDER BY size")] == [4, 6]
     ((note,),) = stored(path, "SELECT note FROM snapshot WHERE size = 6")
-    assert open_note(str(note), [SIGNER.verifier]).text == snapshot_text(ORIGIN, 6, b"three")
+    assert open_note(str(note), [SIGNER.verifier]).text == snapshot_text(ORIGIN, 6, root, b"three")
 
 
 def test_cursor_is_remembered_across_a_restart_and_stays_within_the_journal(path: Path) -> None:
@@ -337,26 +398,6 @@ def test_cosignature_of_another_history_by_the_same_key_shows_the_fork(path: Pat
 
 
 # ── Failures, in pairs: failed and not stored, failed but stored ─────────────────────────────────────────────────────
-
-
-class Saboteur:
-    """A connection whose next COMMIT fails: before it did anything, or after it did everything."""
-
-    def __init__(self, connection: sqlite3.Connection, *, stores: bool) -> None:
-        self._connection = connection
-        self._stores = stores
-
-    def execute(self, sql: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
-        if sql != "COMMIT":
-            return self._connection.execute(sql, values)
-        self._connection.execute("COMMIT" if self._stores else "ROLLBACK")
-        raise sqlite3.OperationalError("disk I/O error")
-
-    def executemany(self, sql: str, values: Iterator[Sequence[object]]) -> sqlite3.Cursor:
-        return self._connection.executemany(sql, values)
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 @pytest.mark.parametrize("stores", [False, True])

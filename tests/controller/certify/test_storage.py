@@ -46,7 +46,7 @@ def test_database_of_something_else_is_foreign_and_stays_as_it_is(tmp_path: Path
 
 def test_journal_of_another_layout_is_refused_by_its_version(path: Path) -> None:
     with forgery(path) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
     assert code_of(lambda: open_journal(path)) == "E-JOURNAL-VERSION"
 
 

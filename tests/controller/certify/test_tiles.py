@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from controller.certify.leaf import leaf_hash
 from controller.certify.storage import SCHEMA
 from controller.certify.tiles import TILE_WIDTH, Edge, entries, level_count, restore_edge, stored_subtree
 from controller.certify.tree import EMPTY_ROOT, inclusion_proof, root_of, subtrees_of, verify_inclusion
+from controller.certify.volumes import Chain
 
 COUNT = 2_000
 LEAVES = [b"leaf %d" % at for at in range(COUNT)]
@@ -25,6 +27,7 @@ def stored() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as connection:
         for sql in SCHEMA:
             connection.execute(sql)
+        connection.execute("INSERT INTO volume VALUES (0, 0)")
         connection.executemany("INSERT INTO log VALUES (?, ?)", enumerate(LEAVES))
         tiles = Edge().extend(HASHES)
         rows = [(tile.level, tile.n, tile.root, tile.hashes) for tile in tiles]
@@ -81,7 +84,8 @@ def test_inclusion_proof_from_stored_tiles_is_that_from_memory(
     stored: sqlite3.Connection, size: int, data: st.DataObject
 ) -> None:
     index = data.draw(st.integers(0, size - 1))
-    proof = inclusion_proof(index, size, lambda start, stop: stored_subtree(stored, start, stop))
+    chain = Chain(Path("journal.db"), stored)
+    proof = inclusion_proof(index, size, lambda start, stop: stored_subtree(chain, start, stop))
     assert proof == inclusion_proof(index, size, subtrees_of(HASHES))
     assert verify_inclusion(HASHES[index], index, size, proof, root_of(HASHES[:size]))
 

@@ -65,3 +65,23 @@ def stored(path: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
     """What the file answers to a query."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query, values).fetchall()
+
+
+class Saboteur:
+    """A connection whose next COMMIT fails: before it did anything, or after it did everything."""
+
+    def __init__(self, connection: sqlite3.Connection, *, stores: bool) -> None:
+        self._connection = connection
+        self._stores = stores
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+        if sql != "COMMIT":
+            return self._connection.execute(sql, values)
+        self._connection.execute("COMMIT" if self._stores else "ROLLBACK")
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def executemany(self, sql: str, values: Iterator[Sequence[object]]) -> sqlite3.Cursor:
+        return self._connection.executemany(sql, values)
+
+    def close(self) -> None:
+        self._connection.close()
