@@ -25,6 +25,9 @@ BENCHES = {
     "idle": "bench.bench_daemon:idle",
     "replay": "bench.bench_history:replay",
     "verify": "bench.bench_history:verification",
+    "mirror": "bench.bench_mirror:throughput",
+    "mirror-catch-up": "bench.bench_mirror:catch_up",
+    "mirror-memory": "bench.bench_mirror:memory",
 }
 """Where each figure is measured. They are imported when they are wanted: the processes that verify import this too."""
 

@@ -26,7 +26,7 @@ site=$1
 shift
 printf '%s\n' "$site" | grep -Eq "$name" || fail "'$site' cannot be a site's topic level"
 
-seen=' mirror desk '
+seen=' mirror witness desk '
 for entry in "$@"; do
     table=${entry%:*}
     printf '%s\n' "$entry" | grep -Eq ':[1-9][0-9]{0,2}$' || fail "'$entry' is not TABLE:POSTS, with 1 to 999 posts"
@@ -40,10 +40,18 @@ cat <<END
 # Written by make-acl.sh $site $*
 # Do not edit: run it again. mosquitto reads it anew on SIGHUP.
 
-# The central mirror: hears every table, acknowledges, asks for replays. It cannot give orders.
+# The central mirror: hears every table, acknowledges, asks for replays, gives entries back. It cannot give orders. It
+# hears its own acknowledgements: what it once said binds it, even when its store was restored from a backup.
 user mirror
 topic read casino/v1/$site/table/+/up/#
-topic write casino/v1/$site/table/+/down/ack
+topic readwrite casino/v1/$site/table/+/down/ack
+topic write casino/v1/$site/table/+/down/replay
+topic write casino/v1/$site/table/+/down/entry
+
+# A second witness, on another machine with another key: hears every table, says what it has seen.
+user witness
+topic read casino/v1/$site/table/+/up/#
+topic readwrite casino/v1/$site/table/+/down/witness/witness
 topic write casino/v1/$site/table/+/down/replay
 
 # The desk that passes on signed orders. The signature, not the desk, is what a table obeys.
@@ -58,9 +66,10 @@ for entry in "$@"; do
     root="casino/v1/$site/table/$table"
     cat <<END
 
-# Table $table
+# Table $table. What it published itself, and the broker kept, shows it at a start whether its disk went back in time.
 user $table
 topic write $root/up/#
+topic readwrite $root/up/checkpoint
 topic read $root/down/#
 topic read $root/post/+/in
 topic write $root/post/+/out

@@ -3,11 +3,13 @@
 import asyncio
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from controller.certify.policy import NONE, Policy
 from controller.certify.verify import Verdict, verify
 from controller.cli.commands import Command, option, path_option, whole_number
 from controller.cli.entries import published
@@ -22,6 +24,7 @@ from controller.cli.verdicts import verdict_document, verdict_lines
 from controller.delivery.embedded import BrokerAbsentError
 from controller.delivery.topics import Topics
 from controller.entropy import KernelEntropy
+from controller.rehearsal import centre
 from controller.rehearsal.demo import DemoError, Stage, play, prepare
 from controller.rehearsal.evening import Seen
 from games.roulette.facts import BettingOpened
@@ -76,7 +79,7 @@ def command(config: Path, coups: int | None, speed: int | None, seed: int | None
     plan_of(faults)
     drawn = KernelEntropy().below(SEEDS) if seed is None else seed
     try:
-        stage = prepare(config, out, speed=speed, seed=drawn, faults=faults or "")
+        stage = prepare(config, out, speed=speed, seed=drawn, faults=faults or "", mirrored=True)
         if not wants_json():
             for line in _banner(stage, out):
                 click.echo(line)
@@ -111,6 +114,7 @@ def _banner(stage: Stage, out: Path) -> Iterator[str]:
             (here("table", "table"), f"tabled --config {_short(stage.config_file)}"),
             (here("cylindre", "wheel"), f"{stage.config.roulette.wheel}, {_short(stage.wheel)}"),
             (here("messages", "broker"), f"{stage.config.rehearsal.broker}, {mqtt.host}:{mqtt.port}, MQTT 5"),
+            (here("service central", "mirror"), f"tablectl mirror run --config {_short(stage.folder / centre.CONFIG)}"),
             (here("joueurs", "players"), _players(stage.free_post)),
             (here("allure", "pace"), here(f"{stage.speed} fois plus vite", f"{stage.speed} times faster than life")),
             (here("graine", "seed"), str(stage.seed)),
@@ -126,6 +130,7 @@ def _banner(stage: Stage, out: Path) -> Iterator[str]:
     yield f"  {tablectl} status --config {file}"
     yield f"  {tablectl} devices list --config {file}"
     yield f"  {tablectl} journal tail -f {out}"
+    yield f"  {tablectl} mirror status --config {_short(stage.folder / centre.CONFIG)}"
     words = f"{mqtt.host} {mqtt.port} {topics.root} {stage.free_post}"
     yield f"  {_short(Path(sys.executable))} docs/examples/post.py {words}"
     yield f"  mosquitto_sub -V 5 -h {mqtt.host} -p {mqtt.port} -v -t '{topics.root}/#'"
@@ -156,7 +161,9 @@ def _tablectl() -> str:
 def _judge(stage: Stage, seen: Seen) -> int:
     """Verify the journal and decide it again."""
     target = target_of(stage.config.journal.file, None)
-    verdict = verify(target.file, target.keys)
+    policy = Policy.parse((stage.folder / centre.POLICY).read_bytes())
+    verdict = verify(target.file, target.keys, policy=replace(policy, quorum=NONE))  # an evening may be cut short
+    mirrored = centre.cosigned(stage.folder, stage.config.origin)
     replayed: Replay | None = None
     failure: Failure | None = None
     try:
@@ -166,18 +173,21 @@ def _judge(stage: Stage, seen: Seen) -> int:
     document = {
         **seen_document(seen),
         "verified": verdict_document(target, verdict),
+        "mirrored": mirrored,
         "replayed": replayed.document if replayed else {"agrees": False},
     }
-    tell(document, _summary(target, seen, verdict, replayed))
+    tell(document, _summary(target, seen, verdict, mirrored, replayed))
     if failure is not None:
         raise failure
     return DONE if verdict.ok else WRONG
 
 
-def _summary(target: Target, seen: Seen, verdict: Verdict, replayed: Replay | None) -> Iterator[str]:
+def _summary(target: Target, seen: Seen, verdict: Verdict, mirrored: int, replayed: Replay | None) -> Iterator[str]:
     yield ""
     yield heading(here("La soirée", "The evening"))
     yield from fields(seen_pairs(seen), indent="  ")
     yield from verdict_lines(target, verdict)
+    held = here(f"{mirrored} écritures gardées et contresignées", f"{mirrored} entries kept and cosigned")
+    yield from fields([(here("service central", "mirror"), held)], indent="  ")
     if replayed is not None:
         yield from replayed.lines

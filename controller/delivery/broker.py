@@ -56,7 +56,7 @@ class BrokerStatus:
 
 
 class BrokerBus:
-    """``Bus`` over a real broker. ``will`` makes the will of the connection with the given session number.
+    """``Bus`` over a real broker. ``will``, if any, makes the will of the connection with the given session number.
 
     ``random`` gives numbers in [0, 1): it spreads the reconnections of a hundred tables after an outage of the broker.
     ``on_fault`` is told each condition once, not at each attempt.
@@ -66,7 +66,7 @@ class BrokerBus:
         self,
         settings: BrokerSettings,
         *,
-        will: Callable[[int], Message],
+        will: Callable[[int], Message] | None = None,
         random: Callable[[], float],
         on_fault: Callable[[BusFault], None],
     ) -> None:
@@ -150,7 +150,7 @@ class BrokerBus:
         """Connect, serve until the connection is lost, and leave nothing of it behind."""
         self._session += 1
         try:
-            link = Link(self._settings, self._will(self._session), self)
+            link = Link(self._settings, self._will and self._will(self._session), self)
         except CredentialsError as error:
             self._tell(error.code, str(error))
             return

@@ -91,10 +91,39 @@ class LinkOwner(Protocol):
         ...
 
 
+class OwnSocketOnly:
+    """The event loop as aiomqtt sees it: it watches the client's present socket and no other.
+
+    aiomqtt asks the loop to watch a number, and the loop does so a moment later. By then the broker may have gone, the
+    socket be closed, and the number be nobody's, which would end the daemon, or somebody else's, which would be worse.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, present: Callable[[], Any]) -> None:
+        self._loop = loop
+        self._present = present
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+    def add_reader(self, number: int, callback: Callable[[], None]) -> None:
+        """See ``AbstractEventLoop``."""
+        if self._is_present(number):
+            self._loop.add_reader(number, callback)
+
+    def add_writer(self, number: int, callback: Callable[[], None]) -> None:
+        """See ``AbstractEventLoop``."""
+        if self._is_present(number):
+            self._loop.add_writer(number, callback)
+
+    def _is_present(self, number: int) -> bool:
+        present = self._present()
+        return present is not None and number >= 0 and present.fileno() == number
+
+
 class Link:
     """One connection, used once."""
 
-    def __init__(self, settings: BrokerSettings, will: Message, owner: LinkOwner) -> None:
+    def __init__(self, settings: BrokerSettings, will: Message | None, owner: LinkOwner) -> None:
         self.in_flight: dict[int, tuple[str, asyncio.Future[None]]] = {}
         self.window = IN_FLIGHT_WINDOW
         self._owner = owner
@@ -107,6 +136,7 @@ class Link:
         self._lost: asyncio.Future[LinkLostError] = asyncio.get_running_loop().create_future()
         self._client = _client(settings, will)
         self._paho = self._client._client
+        vars(self._client)["_loop"] = OwnSocketOnly(self._client._loop, self._paho.socket)
         self._paho.on_connect = self._on_connect
         self._paho.on_disconnect = self._on_disconnect
         self._paho.on_socket_close = self._on_socket_close
@@ -324,7 +354,7 @@ def _reason_name(reason: int) -> str:
         return f"reason code {reason:#04x}"
 
 
-def _client(settings: BrokerSettings, will: Message) -> aiomqtt.Client:
+def _client(settings: BrokerSettings, will: Message | None) -> aiomqtt.Client:
     """A client for one connection. Raises CredentialsError."""
     announced = _new_properties(PacketTypes.CONNECT)
     announced.MaximumPacketSize = PACKET_BOUND
@@ -339,7 +369,7 @@ def _client(settings: BrokerSettings, will: Message) -> aiomqtt.Client:
         clean_start=True,
         keepalive=settings.keepalive_s,
         timeout=ANSWER_WITHIN_S,
-        will=aiomqtt.Will(will.topic, will.payload, 1, will.retain),
+        will=None if will is None else aiomqtt.Will(will.topic, will.payload, 1, will.retain),
         properties=announced,
         max_inflight_messages=0,  # paho's own window off: ours is in front of it
         socket_options=_NO_DELAY,

@@ -1,8 +1,9 @@
 """``tablectl demo`` (``make run``): a table that a newcomer can watch, made of real parts in processes of their own.
 
     broker (iotcore, or a mosquitto) ◄──MQTT 5──► tabled ◄──pseudo-terminal──► wheel twin
-            ▲                                        ▲
-            └── players, director, cashier           └── croupier's buttons (a local socket)
+       ▲    ▲                                        ▲
+       │    └── players, director, cashier           └── croupier's buttons (a local socket)
+       └── mirror, which keeps and cosigns what the table certifies
 
 ``tabled`` is the daemon that a casino runs, unchanged. Only its configuration says that this is a rehearsal: its own
 site name, keys made for the evening, a journal of its own under the folder of the demonstration.
@@ -25,6 +26,7 @@ import tomli_w
 from controller.certify.journal import Journal
 from controller.certify.keys import create_key, person_key_name
 from controller.certify.note import Signer
+from controller.certify.reader import Reader
 from controller.config import load
 from controller.delivery.broker import BrokerBus
 from controller.delivery.broker_settings import BrokerSettings
@@ -32,6 +34,7 @@ from controller.delivery.bus import Message
 from controller.delivery.embedded import Embedded
 from controller.delivery.topics import Topics
 from controller.options import Config
+from controller.rehearsal import centre
 from controller.rehearsal.evening import Evening, Hands, PostClient, Seen
 from controller.rehearsal.players import PlayerTwin
 from controller.rehearsal.staff import StaffTwin
@@ -44,6 +47,12 @@ STARTED_WITHIN_S = 20.0
 
 STOPPED_WITHIN_S = 15.0
 """Patience for a process that was asked to stop."""
+
+ACKNOWLEDGED_WITHIN_S = 10.0
+"""Patience for the mirror's last acknowledgement."""
+
+_LOGS = {"controller.app": "tabled.log", "controller.cli": "mirror.log", "drivers.twin.wheel": "wheel.log"}
+"""Where each of our programs logs."""
 
 ROLES = ("director", "cashier", "croupier")
 
@@ -68,6 +77,7 @@ class Stage:
     seed: int
     speed: int
     faults: str
+    mirrored: bool = False
 
     @property
     def wheel(self) -> Path:
@@ -90,9 +100,12 @@ class Stage:
         return self.config.table.posts
 
 
-def prepare(source: Path, folder: Path, *, speed: int | None, seed: int, faults: str) -> Stage:
-    """Make the folder: keys, an empty journal, the rehearsal's configuration. Raises ConfigError, DemoError."""
-    plain = load(source, {"table": {"simulation": True}})
+def prepare(source: Path, folder: Path, *, speed: int | None, seed: int, faults: str, mirrored: bool = False) -> Stage:
+    """Make the folder: keys, an empty journal, the rehearsal's configuration, and a mirror's if it is ``mirrored``.
+
+    Raises ConfigError, DemoError.
+    """
+    plain = load(source, {"table": {"simulation": True, "epoch": 1}})
     if folder.exists():
         if any(folder.iterdir()) and not (folder / MARK).exists():
             raise DemoError(
@@ -106,6 +119,9 @@ def prepare(source: Path, folder: Path, *, speed: int | None, seed: int, faults:
     signer = create_key(folder / "table.key", plain.origin)
     speed = speed or plain.rehearsal.speed
     overrides = _overrides(plain, folder, staff, speed)
+    if mirrored:
+        mirror = centre.lay_out(folder, plain.site, signer.verifier, _plain(overrides["mqtt"]))
+        overrides["mirror"] = {"vkey": mirror, "start_wait_s": 1}
     config = load(source, overrides)
     config_file = folder / "table.toml"
     document = config.model_dump(mode="json", exclude_none=True, exclude_unset=True)
@@ -113,8 +129,20 @@ def prepare(source: Path, folder: Path, *, speed: int | None, seed: int, faults:
     Journal.create(config.journal.file, signer, allow_volatile=True)
     (folder / "table.vkey").write_text(f"{signer.verifier.vkey}\n", encoding="ascii")
     return Stage(
-        folder=folder, config=config, config_file=config_file, staff=staff, seed=seed, speed=speed, faults=faults
+        folder=folder,
+        config=config,
+        config_file=config_file,
+        staff=staff,
+        seed=seed,
+        speed=speed,
+        faults=faults,
+        mirrored=mirrored,
     )
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the options that are not given."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _overrides(plain: Config, folder: Path, staff: Mapping[str, Signer], speed: int) -> dict[str, Any]:
@@ -122,7 +150,7 @@ def _overrides(plain: Config, folder: Path, staff: Mapping[str, Signer], speed: 
     rules = plain.roulette
     waits = ("betting_ms", "between_ms") if rules.conduct == "launcher" else ()
     return {
-        "table": {"simulation": True},
+        "table": {"simulation": True, "epoch": 1},  # another epoch would need its statement
         "journal": {"file": str(folder / "journal.sqlite"), "key": str(folder / "table.key"), "volatile": True},
         "roulette": {
             **{wait: max(100, getattr(rules, wait) // speed) for wait in waits},
@@ -149,6 +177,8 @@ async def play(stage: Stage, *, coups: int, on_event: Callable[[Mapping[str, Any
         await stack.enter_async_context(_broker(stage))
         wheel = await _start(stack, stage, "drivers.twin.wheel", *_wheel_words(stage), feed=True)
         await _appears(stage.wheel, wheel, "the wheel's pseudo-terminal")
+        if stage.mirrored:
+            await _start(stack, stage, "controller.cli", "mirror", "run", "--config", str(stage.folder / centre.CONFIG))
         tabled = await _start(stack, stage, "controller.app", "--config", str(stage.config_file))
         await _appears(stage.folder / "status.sock", tabled, "the daemon")
         hands = None
@@ -175,6 +205,10 @@ async def play(stage: Stage, *, coups: int, on_event: Callable[[Mapping[str, Any
         for task in (watch, *clients):
             task.cancel()
         await asyncio.gather(watch, *clients, return_exceptions=True)
+        if stage.mirrored:
+            with Reader(config.journal.file) as reader:
+                size = reader.size
+            await centre.acknowledged(stage.folder, config.origin, size, ACKNOWLEDGED_WITHIN_S)
         return evening.seen
 
 
@@ -196,8 +230,7 @@ async def _start(
     stack: AsyncExitStack, stage: Stage, module: str, *words: str, feed: bool = False
 ) -> asyncio.subprocess.Process:
     """Start one of our own programs; its log goes to a file of the folder, and it ends with us."""
-    name = "tabled" if module == "controller.app" else "wheel"
-    log = stack.enter_context((stage.folder / f"{name}.log").open("wb"))
+    log = stack.enter_context((stage.folder / _LOGS[module]).open("wb"))
     stdin = asyncio.subprocess.PIPE if feed else asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", module, *words, stdin=stdin, stdout=log, stderr=log, start_new_session=True

@@ -111,6 +111,7 @@ class Evening:
         self._hands = hands
         self._speed = speed
         self._on_event = on_event
+        self._next = 0
         self._board: Mapping[str, Any] = {}
         self._acted: tuple[Any, ...] = ()
         self.seen = Seen()
@@ -154,6 +155,9 @@ class Evening:
     # ── What the staff sees happen ────────────────────────────────────────────────────────────────────────────────────
 
     def _witness(self, entry: Mapping[str, Any]) -> None:
+        if int(entry["id"]) < self._next:
+            return  # sent again, because the mirror asked for it or the broker was away
+        self._next = int(entry["id"]) + 1
         data, seen = entry["data"], self.seen
         match entry["type"]:
             case "fr.table.player.sat.v1":

@@ -45,6 +45,7 @@ def test_demo_plays_three_rounds_tells_them_and_verifies_its_journal(launcher: P
     assert indices == list(range(indices[0], indices[0] + len(indices)))
     assert len(indices) > 50
     assert "tout concorde" in told
+    assert f"{len(indices)} écritures gardées et contresignées" in told
     assert "octet pour octet" in told
 
 
@@ -81,7 +82,7 @@ def test_demo_of_a_bad_configuration_starts_nothing(run: Run, tmp_path: Path) ->
 def test_demo_whose_journal_does_not_verify_ends_with_status_1(
     run: Run, launcher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = prepare(launcher, tmp_path / "out", speed=60, seed=7, faults="")
+    stage = prepare(launcher, tmp_path / "out", speed=60, seed=7, faults="", mirrored=True)
 
     async def played(*_: object, **__: object) -> Seen:
         return Seen()
@@ -90,6 +91,6 @@ def test_demo_whose_journal_does_not_verify_ends_with_status_1(
     monkeypatch.setattr(demo, "prepare", lambda *_, **__: stage)
     monkeypatch.setattr(demo, "play", played)
     assert run("demo", "--config", launcher, "--out", tmp_path / "out").exit_code == 0
-    monkeypatch.setattr(demo, "verify", lambda *_: altered)
+    monkeypatch.setattr(demo, "verify", lambda *_, **__: altered)
     result = run("demo", "--config", launcher, "--out", tmp_path / "out")
     assert (result.exit_code, "E-JOURNAL-ALTERED" in result.stdout) == (1, True)

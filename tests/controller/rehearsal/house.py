@@ -114,6 +114,8 @@ class House:
         self.config = table_config(folder, self.staff, conduct, {"table": {"posts": posts}, **(options or {})})
         self.file = self.config.journal.file
         self.signer = Signer(self.config.origin, bytes.fromhex(self.entropy.hex(32)))
+        self.previous: Signer | None = None
+        """The key that ``signer`` replaces, from the next start on."""
         self.game = Roulette(self.config.rules)
         self.exchange = MemoryExchange()
         self.topics = Topics(self.config.site, self.config.table.name)
@@ -182,7 +184,9 @@ class House:
         """Begin to run a daemon on the journal; ``hold`` lets none of its commits return."""
         self.starts += 1
         boot = self.entropy.hex(8)
-        journal = Journal.open(self.file, self.signer, self.clock, boot, lambda: "free", allow_volatile=True)
+        journal = Journal.open(
+            self.file, self.signer, self.clock, boot, lambda: "free", previous=self.previous, allow_volatile=True
+        )
         self.writer = DiskWriter(journal, self.stir)
         if hold:
             self.writer.hold()
@@ -209,6 +213,7 @@ class House:
                 boot=boot,
                 salt=SALT,
                 signer=self.signer,
+                previous=self.previous,
                 software_sha256="0" * 64,
             ),
         )
