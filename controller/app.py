@@ -26,28 +26,41 @@ from controller import history, log
 from controller.certify.faults import CertifyFault, JournalFault, KeyFault
 from controller.certify.journal import Journal
 from controller.certify.keys import load_key, sync_folder
-from controller.certify.note import Signer
+from controller.certify.log_keys import LogKeys
+from controller.certify.note import Signer, Verifier
 from controller.certify.reader import Reader
 from controller.certify.writer import Writer
 from controller.codec import to_plain
 from controller.config import credential, load
 from controller.config_faults import ConfigError
-from controller.daemon import Daemon, Hardware, RulesFault, Surroundings, state_document
+from controller.daemon import Daemon, Hardware, Surroundings, state_document
 from controller.delivery.broker import BrokerBus
 from controller.delivery.broker_settings import BrokerSettings
 from controller.delivery.bus import BusFault, Message
+from controller.delivery.memories import Others
 from controller.delivery.topics import Topics
 from controller.entropy import KernelEntropy
+from controller.epoch import refuse_unproclaimed
+from controller.evidence import EVIDENCE, keep_evidence
+from controller.healing import Healing, HealingNote
+from controller.idle_verification import IdleVerification
 from controller.options import Config
-from controller.service import Heartbeat, Notifier, time_quality, watchdog_us
+from controller.reconcile import Reconciliation
+from controller.retention import refuse_lowered
+from controller.service import Heartbeat, Notifier, step_while_down, time_quality, watchdog_us
+from controller.standing_rules import RulesFault
 from controller.status import StatusServer
+from controller.storage_reserve import Reserve
 from controller.storage_watch import StorageWatch
+from controller.upkeep import last_time, relieved, turned, turning_when_due
 from drivers.clock import Clock, SystemClock
 from drivers.gpio import GpioInputs, GpioOutputs, InputLine
 from drivers.gpio_factory import open_header
 from drivers.ports import DeviceFault
 from drivers.serial_line import SerialLine
 from drivers.twin.panel import PanelSocket, TwinInputs, TwinOutputs
+from games.custody import RetentionAsked
+from games.signals import ClockStepped
 
 EXIT_STOPPED = 0
 EXIT_FAILED = 1
@@ -56,8 +69,8 @@ EXIT_CONFIG = 2
 
 SALT_BYTES = 32
 
-RETRIED = ("E-JOURNAL-WRITE", "E-JOURNAL-BUSY")
-"""Faults of the journal at a start that may be gone at the next: a full disk, another program's hold."""
+RETRIED = ("E-JOURNAL-WRITE", "E-JOURNAL-BUSY", "E-HEAL-BEHIND", "E-HEAL-SILENT")
+"""Faults of the journal at a start that may be gone at the next: a full disk, another program's hold, a mirror away."""
 
 logger = structlog.get_logger()
 
@@ -76,7 +89,7 @@ def serve(path: Path) -> int:
     try:
         config = load(path)
         log.banner(path)
-        asyncio.run(_serve(config, path))
+        return _kept(config, path)
     except ConfigError as error:
         for fault in error.faults:
             logger.error("E-CONFIG", file=str(error.path), option=fault.key, value=fault.value, wrong=fault.wrong)
@@ -95,6 +108,17 @@ def serve(path: Path) -> int:
         return EXIT_FAILED  # what is busy or absent at boot may be there at the next try
     except BaseExceptionGroup as group:
         return _report(group)
+
+
+def _kept(config: Config, path: Path) -> int:
+    """Serve; when the journal was found wrong, its files are copied aside before anybody touches them."""
+    try:
+        asyncio.run(_serve(config, path))
+    except JournalFault as fault:
+        if fault.code in EVIDENCE:
+            folder = keep_evidence(config.journal.file, fault.code)
+            logger.error(fault.code, evidence=str(folder))
+        raise
     return EXIT_STOPPED
 
 
@@ -113,8 +137,17 @@ def _report(group: BaseExceptionGroup[BaseException]) -> int:
 async def _serve(config: Config, path: Path) -> None:
     clock, boot = SystemClock(), secrets.token_hex(8)
     signer = table_key(config)
+    previous = previous_key(config, signer)
+    reserve = relieved(config)
+    turned(config, LogKeys.of(*(one.verifier for one in (signer, previous) if one is not None)), clock, reserve)
     journal = Journal.open(
-        config.journal.file, signer, clock, boot, time_quality, allow_volatile=config.journal.volatile
+        config.journal.file,
+        signer,
+        clock,
+        boot,
+        time_quality,
+        previous=previous,
+        allow_volatile=config.journal.volatile,
     )
     around = Surroundings(
         clock=clock,
@@ -122,6 +155,7 @@ async def _serve(config: Config, path: Path) -> None:
         boot=boot,
         salt=player_salt(config.journal.file.parent),
         signer=signer,
+        previous=previous,
         software_sha256=software_digest(),
     )
     faults: dict[str, str] = {}
@@ -129,6 +163,10 @@ async def _serve(config: Config, path: Path) -> None:
         writer = Writer(journal)
         stack.callback(writer.close)
         reader = stack.enter_context(Reader(config.journal.file))
+        healing = await _healing(config, journal, reader, around, faults)
+        if journal.base == 0:  # a start that accepted the first entry came before the first turning
+            refuse_unproclaimed(config.origin, journal.leaf(0) if journal.size else None)
+        stepped = step_while_down(last_time(journal), clock, time_quality()) if journal.size else None
         hardware = await _hardware(config, clock, stack)
         daemon = Daemon(
             config,
@@ -136,14 +174,41 @@ async def _serve(config: Config, path: Path) -> None:
             reader=reader,
             writer=writer,
             bus=_bus(config, boot, faults),
+            healing=healing,
             hardware=hardware,
             around=around,
             faults=faults,
         )
-        await _run(daemon, path, stack)
+        refuse_lowered(config.journal.retention_years, daemon.table.state.custody.retention_years)
+        await _run(daemon, path, stack, reserve, stepped)
 
 
-async def _run(daemon: Daemon, path: Path, stack: AsyncExitStack) -> None:
+async def _healing(
+    config: Config, journal: Journal, reader: Reader, around: Surroundings, faults: dict[str, str]
+) -> Healing | None:
+    """What came back into the journal from the mirror. Nothing new is certified before (see ``reconcile``)."""
+    if config.mirror is None:
+        return None
+    witnesses = {witness.name: Verifier.parse(witness.vkey) for witness in config.witness}
+    mirror, wait_s = Verifier.parse(config.mirror.vkey), config.mirror.start_wait_s
+    reconciliation = Reconciliation(
+        journal,
+        reader.root,
+        bus=_bus(config, None, faults),
+        topics=Topics(config.site, config.table.name),
+        others=Others(own=around.keys, mirror=mirror, witnesses=witnesses),
+        note=HealingNote(config.journal.file.parent),
+    )
+    healing = await reconciliation.run(wait_s)
+    if not reconciliation.answered:
+        faults["E-ACK-NONE"] = f"{mirror.name} did not acknowledge within {wait_s} s of the start"
+        logger.warning("E-ACK-NONE", detail=faults["E-ACK-NONE"])
+    return healing
+
+
+async def _run(
+    daemon: Daemon, path: Path, stack: AsyncExitStack, reserve: Reserve, stepped: ClockStepped | None
+) -> None:
     config, clock = daemon.config, daemon.around.clock
     notifier = Notifier.from_environment(os.environ)
     heartbeat = Heartbeat(
@@ -153,7 +218,17 @@ async def _run(daemon: Daemon, path: Path, stack: AsyncExitStack) -> None:
         ailing=daemon.ailing,
         emit=daemon.emit,
     )
-    storage = StorageWatch(config.journal.file.parent, clock, daemon.emit)
+    storage = StorageWatch(
+        config.journal.file.parent, clock, daemon.emit, reserve=reserve, turn=turning_when_due(daemon)
+    )
+    verification = IdleVerification(
+        config.journal.file,
+        daemon.around.keys,
+        clock=clock,
+        idle=lambda: not daemon.table.state.seance.open,
+        verified_day=lambda: daemon.table.state.custody.verified_day,
+        emit=daemon.emit,
+    )
 
     async def status() -> Mapping[str, Any]:
         return {**daemon.status(), "service": to_plain(heartbeat.health()), "config": str(path)}
@@ -173,16 +248,38 @@ async def _run(daemon: Daemon, path: Path, stack: AsyncExitStack) -> None:
         loop.add_signal_handler(number, daemon.stop)
     loop.set_exception_handler(lambda _, context: daemon.fail(context.get("exception") or RuntimeError(str(context))))
     logger.info("starting", origin=config.origin, journal_size=daemon.journal_size, simulation=config.table.simulation)
-    await daemon.run(heartbeat, storage, on_ready=lambda: notifier.ready(f"{config.origin} certifies"))
+
+    def ready() -> None:
+        HealingNote(config.journal.file.parent).forget()
+        if stepped is not None:
+            daemon.emit(stepped)
+        daemon.emit(RetentionAsked(at_us=clock.mono_us(), years=config.journal.retention_years))
+        notifier.ready(f"{config.origin} certifies")
+
+    await daemon.run(heartbeat, storage, verification, on_ready=ready)
     notifier.stopping()
 
 
 def table_key(config: Config) -> Signer:
     """The table's own key. Raises KeyFault when it is missing, exposed, or another table's."""
+    return _key_of(config, config.journal.key)
+
+
+def previous_key(config: Config, signer: Signer) -> Signer | None:
+    """The key that ``signer`` replaces, while both sign. Raises KeyFault like ``table_key``, and E-KEY-ROTATION."""
+    if config.journal.previous_key is None:
+        return None
+    previous = _key_of(config, config.journal.previous_key)
+    if previous.verifier.public == signer.verifier.public:
+        raise KeyFault("E-KEY-ROTATION", "key and previous_key hold the same key")
+    return previous
+
+
+def _key_of(config: Config, key: str) -> Signer:
     try:
-        file = credential(config.journal.key)
+        file = credential(key)
     except KeyError:
-        raise KeyFault("E-KEY-MISSING", f"{config.journal.key}: no systemd credential here") from None
+        raise KeyFault("E-KEY-MISSING", f"{key}: no systemd credential here") from None
     signer = load_key(file)
     if signer.name != config.origin:
         raise KeyFault("E-KEY-OTHER", f"{file} is the key of {signer.name}; this table is {config.origin}")
@@ -227,7 +324,8 @@ def status_socket(config: Config) -> Path:
     return Path(runtime) / "status.sock" if runtime else config.journal.file.parent / "status.sock"
 
 
-def _bus(config: Config, boot: str, faults: dict[str, str]) -> BrokerBus:
+def _bus(config: Config, boot: str | None, faults: dict[str, str]) -> BrokerBus:
+    """The broker's client; without ``boot`` it leaves no will."""
     options, topics = config.mqtt, Topics(config.site, config.table.name)
     settings = BrokerSettings(
         host=options.host,
@@ -240,14 +338,14 @@ def _bus(config: Config, boot: str, faults: dict[str, str]) -> BrokerBus:
     )
 
     def will(session: int) -> Message:
-        payload = state_document("lost", boot, session, simulation=config.table.simulation)
+        payload = state_document("lost", boot or "", session, simulation=config.table.simulation)
         return Message(topics.state, payload, retain=True)
 
     def on_fault(fault: BusFault) -> None:
         faults[fault.code] = fault.detail
         logger.warning(fault.code, detail=fault.detail)
 
-    return BrokerBus(settings, will=will, random=random.random, on_fault=on_fault)
+    return BrokerBus(settings, will=will if boot else None, random=random.random, on_fault=on_fault)
 
 
 async def _hardware(config: Config, clock: Clock, stack: AsyncExitStack) -> Hardware:

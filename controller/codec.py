@@ -18,10 +18,13 @@ from enum import Enum
 from functools import cache
 from typing import Any, NewType, Union
 
+import games.custody
 import games.health
 import games.opening
+import games.persons
 import games.roulette.facts
-import games.signals  # noqa: F401 - imported for the classes that they define
+import games.signals
+import games.statement  # noqa: F401 - imported for the classes that they define
 from controller.certify.leaf import INTEGER_BOUND
 from games.rules import Fact, Input
 

@@ -17,7 +17,14 @@ from controller.contradictions import contradictions
 from controller.options import Config
 from controller.options_french import FRENCH
 
-PATHS = (("journal", "file"), ("journal", "key"), ("mqtt", "ca"), ("mqtt", "certificate"), ("mqtt", "key"))
+PATHS = (
+    ("journal", "file"),
+    ("journal", "key"),
+    ("journal", "previous_key"),
+    ("mqtt", "ca"),
+    ("mqtt", "certificate"),
+    ("mqtt", "key"),
+)
 """The options that name files: a relative one starts at the configuration's own folder."""
 
 

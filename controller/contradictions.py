@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from controller.certify.faults import KeyFault
 from controller.certify.note import KeyType, Verifier
 from controller.config_faults import ConfigFault, short
-from controller.delivery.orders import EnrolledPerson
+from controller.delivery.enrolment import EnrolledPerson
 from controller.faults import advice
 from controller.options import SIMULATION, Config
 from games.roulette.announcements import HouseOption
@@ -30,17 +30,28 @@ def _broker_contradictions(config: Config) -> Iterator[ConfigFault]:
 
 
 def _mirror_contradictions(config: Config) -> Iterator[ConfigFault]:
-    if config.mirror is None:
-        return
-    place, shown = "mirror.vkey", short(config.mirror.vkey)
-    try:
-        if Verifier.parse(config.mirror.vkey).key_type is not KeyType.COSIGNATURE:
+    """Mirror and witnesses: each has a cosigner's key of its own, or the lines of two would count for one."""
+    cosigners = [("mirror.vkey", config.mirror.vkey)] if config.mirror else []
+    cosigners += [(f"witness.{number}.vkey", witness.vkey) for number, witness in enumerate(config.witness, 1)]
+    names: set[str] = set()
+    for place, vkey in cosigners:
+        try:
+            verifier = Verifier.parse(vkey)
+        except KeyFault as error:
+            yield _bad_key(place, short(vkey), error)
+            continue
+        if verifier.key_type is not KeyType.COSIGNATURE:
             english = "is no cosigner's key: those are of type 0x04"
-            yield ConfigFault(
-                place, shown, english, "n'est pas la clé d'un service central : celles-ci sont du type 0x04"
-            )
-    except KeyFault as error:
-        yield _bad_key(place, shown, error)
+            french = "n'est pas une clé de contre-signature : celles-ci sont du type 0x04"
+            yield ConfigFault(place, short(vkey), english, french)
+        if verifier.name in names:
+            english, french = "names a cosigner that is listed already", "nomme un contre-signataire déjà donné"
+            yield ConfigFault(place, short(vkey), english, french)
+        names.add(verifier.name)
+    for number, witness in enumerate(config.witness, 1):
+        if witness.name in [other.name for other in config.witness[: number - 1]]:
+            english, french = "names a witness that is listed already", "nomme un témoin déjà donné"
+            yield ConfigFault(f"witness.{number}.name", witness.name, english, french)
 
 
 def _bad_key(place: str, shown: str, fault: KeyFault) -> ConfigFault:
@@ -174,6 +185,7 @@ def _shared_files(config: Config) -> Iterator[ConfigFault]:
         "panel.device": config.panel.device.removeprefix("twin:"),
         "journal.file": str(config.journal.file),
         "journal.key": config.journal.key,
+        "journal.previous_key": str(config.journal.previous_key),
         "mqtt.key": str(config.mqtt.key),
         "mqtt.certificate": str(config.mqtt.certificate),
     }
@@ -192,6 +204,6 @@ _CHECKS: tuple[tuple[tuple[str, ...], Callable[[Config], Iterator[ConfigFault]]]
     (("table", "panel", "journal"), _simulation_contradictions),
     (("wheel", "panel", "journal", "mqtt"), _shared_files),
     (("mqtt",), _broker_contradictions),
-    (("mirror",), _mirror_contradictions),
+    (("mirror", "witness"), _mirror_contradictions),
 )
 """Each check and the sections that it looks at."""

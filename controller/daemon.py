@@ -14,38 +14,47 @@ import asyncio
 import hmac
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import structlog
 
 from controller import history, snapshots
 from controller.certify.journal import Journal
+from controller.certify.log_keys import LogKeys
 from controller.certify.note import Signer, Verifier
 from controller.certify.reader import Reader
+from controller.certify.rotation import pending_rotation
 from controller.certify.writer import Certifier
 from controller.codec import to_plain
 from controller.delivery.bus import Bus, BusFault, Message
-from controller.delivery.orders import EnrolledPerson, OrderDesk
+from controller.delivery.centre import Acknowledgement
+from controller.delivery.enrolment import founding_list, in_force
+from controller.delivery.orders import OrderDesk
 from controller.delivery.posts import PostsGateway
 from controller.delivery.publisher import BROKER_CURSOR, Publisher
 from controller.delivery.topics import Topics
 from controller.delivery.wire import certified_reply, to_json
 from controller.entropy import Entropy
+from controller.healing import Healing
 from controller.inbox import Inbox, Outcome
 from controller.inherited_faults import InheritedFaults
 from controller.options import Config
+from controller.registers.desk import StatementDesk
 from controller.service import Heartbeat
+from controller.standing_rules import refuse_other_rules
 from controller.storage_watch import StorageWatch
 from controller.table import Certified, Table
+from controller.tasks import end_all
 from controller.timers import Timers
 from controller.wheel_desk import WheelDesk
 from drivers.clock import Clock
 from drivers.panel import Panel, PanelSettings
 from drivers.ports import ByteLine, EdgeInput, Output
 from drivers.slingshot_wheel import SlingshotWheel
+from games.custody import EntriesRestored, KeyReplaced
+from games.persons import PersonEnrolled, PersonRevoked
 from games.roulette.coup import RouletteState
-from games.roulette.game import Roulette
+from games.roulette.game import STATEMENT_ROLES, Roulette
 from games.roulette.incident import DIRECTOR_KEY
 from games.roulette.layout import pockets
 from games.rules import Fact, Input, Request, SetTimer, Started, Stopping
@@ -59,9 +68,6 @@ logger = structlog.get_logger()
 
 JOURNAL_DOUBTS = ("E-JOURNAL-ROLLED-BACK", "E-JOURNAL-FORKED")
 """What the mirror may find: the table then begins no round any more."""
-
-ASKED_TO_END_S = 7.0
-"""A part that did not end within this when the table stops is asked again; saying goodbye to a broker may take 5 s."""
 
 AILING_INBOX = 4_000
 """So many inputs waiting mean that the table does not decide any more."""
@@ -78,7 +84,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What differs between a table in service and a rehearsal."""
+    """What differs between a table in service and a rehearsal. ``previous`` is the key that ``signer`` replaces."""
 
     clock: Clock
     entropy: Entropy
@@ -86,15 +92,17 @@ class Surroundings:
     salt: bytes
     signer: Signer
     software_sha256: str
+    previous: Signer | None = None
 
+    @property
+    def signers(self) -> tuple[Signer, ...]:
+        """Those that sign for this table now."""
+        return (self.signer,) if self.previous is None else (self.previous, self.signer)
 
-class RulesFault(Exception):
-    """The configuration is not the one under which the journal must go on."""
-
-    def __init__(self, code: str, detail: str) -> None:
-        super().__init__(f"{code} {detail}")
-        self.code = code
-        self.detail = detail
+    @property
+    def keys(self) -> LogKeys:
+        """Their keys."""
+        return LogKeys.of(*(signer.verifier for signer in self.signers))
 
 
 class Part(Protocol):
@@ -119,8 +127,12 @@ class Daemon:
         hardware: Hardware,
         around: Surroundings,
         faults: dict[str, str] | None = None,
+        healing: Healing | None = None,
     ) -> None:
-        """``faults`` are the delivery's, by code, as far as the bus tells them: the status shows them."""
+        """``faults`` are the delivery's, by code, as far as the bus tells them: the status shows them.
+
+        ``healing`` is what came back into the journal before this start, and is the first thing to be certified.
+        """
         self.config = config
         self.around = around
         self.bus = bus
@@ -155,8 +167,19 @@ class Daemon:
         )
         self.publisher = self._make_publisher(past, reader)
         self.posts = self._make_posts()
+        self.statements = StatementDesk(
+            entries=reader,
+            signers=around.signers,
+            bus=bus,
+            topic=self.topics.statement,
+            roles=STATEMENT_ROLES,
+            on_fault=self._on_fault,
+        )
+        self._founding = founding_list(config.person)
+        self.persons = in_force(self._founding, state.persons)
         self.orders = self._make_orders()
         self.unclean = history.ended_unclean(past)
+        self._healing = healing
         bus.attach(self, [self.topics.posts_in, self.topics.command])
         for index, leaf in history.tail(past):
             self.posts.remember(leaf, index)
@@ -187,13 +210,18 @@ class Daemon:
             reader=reader,
             bus=self.bus,
             topics=self.topics,
-            own=self.around.signer.verifier,
+            own=self.around.keys,
             mirror=mirror,
+            witnesses={witness.name: Verifier.parse(witness.vkey) for witness in self.config.witness},
             cursor=past.cursor(BROKER_CURSOR),
             save_cursor=lambda name, size: self._on_journal(lambda journal: journal.set_cursor(name, size)),
-            keep_acknowledgement=lambda _, note: self._on_journal(partial(_cosigned, note, mirror)),
+            keep_acknowledgement=self._keep_acknowledgement,
             on_fault=self._on_fault,
         )
+
+    def _keep_acknowledgement(self, ack: Acknowledgement) -> None:
+        self._faults.pop("E-ACK-NONE", None)  # it was silent at the start, and is no more
+        self._on_journal(lambda journal: journal.add_cosignature(ack.note, ack.cosigner))
 
     def _make_posts(self) -> PostsGateway:
         return PostsGateway(
@@ -210,20 +238,18 @@ class Daemon:
         )
 
     def _make_orders(self) -> OrderDesk:
-        persons = {
-            person.badge: EnrolledPerson(badge=person.badge, role=person.role, vkey=person.vkey, revoked=person.revoked)
-            for person in self.config.person
-        }
         return OrderDesk(
             origin=self.config.origin,
             boot=self.around.boot,
             rules_sha256=self.config.rules_sha256,
             clock=self.around.clock,
             entropy=self.around.entropy,
-            persons=persons,
+            persons=self.persons,
             inbox=self,
             recall=self._recall,
             next_seance=self._next_seance,
+            statement_note=self.statements.note,
+            publish_statement=self.statements.publish,
             send_reply=self._send_reply,
         )
 
@@ -267,7 +293,8 @@ class Daemon:
             self.orders.receive(message.payload, message.correlation)
 
     def on_connected(self) -> None:
-        """The publisher sends what is retained; nothing else waits for a connection."""
+        """The publisher sends what is retained; statements are not, and are said again."""
+        self.statements.publish_all()
 
     def on_disconnected(self) -> None:
         """The table plays on; the posts see the broker's silence themselves."""
@@ -281,6 +308,9 @@ class Daemon:
             self.publisher.flush()
         if all(_asked_by_post(fact) for fact in certified.facts):
             return  # answers to posts change nothing that is shown
+        self.statements.await_certification(certified.state.statements.awaited)
+        if any(isinstance(fact, PersonEnrolled | PersonRevoked) for fact in certified.facts):
+            self.persons.update(in_force(self._founding, certified.state.persons))  # nobody is ever taken off the list
         self._show(certified.state)
         for index, fact in enumerate(certified.facts, certified.first_index):
             post = getattr(fact, "post", None)
@@ -345,17 +375,28 @@ class Daemon:
         return hmac.digest(self.around.salt, player.encode(), "sha256").hex()[:32]
 
     def _next_seance(self) -> str:
-        return history.next_seance(self.table.state.seance.last_name, self.around.clock.wall_ms())
+        return history.next_seance(self.table.state.seance.last_name, self.around.clock.wall_ms(), self.config.zone)
 
     def _state_document(self, condition: str, session: int) -> bytes:
         return state_document(condition, self.around.boot, session, simulation=self._simulation)
 
+    async def _certify_healing(self) -> None:
+        """Entries that the disk had lost are here again: that comes before anything new."""
+        if self._healing is not None:
+            start, stop, cosigner = self._healing.from_size, self._healing.to_size, self._healing.cosigner
+            await self._certify(EntriesRestored(at_us=self._now_us(), from_size=start, to_size=stop, cosigner=cosigner))
+
+    async def _certify_rotation(self) -> None:
+        """The first start with a new key says so in the journal; both keys sign what follows (see ``rotation``)."""
+        statement = pending_rotation(self.around.previous, self.around.signer, self.table.state.custody.vkey)
+        if statement is not None:
+            old, new = (verifier.vkey for verifier in self.around.keys.verifiers)
+            await self._certify(KeyReplaced(at_us=self._now_us(), old_vkey=old, new_vkey=new, statement=statement))
+
     def description(self) -> bytes:
         """What this table is, for the centre (retained)."""
         return to_json(
-            snapshots.description(
-                self.config, vkey=self.around.signer.verifier.vkey, software_sha256=self.around.software_sha256
-            )
+            snapshots.description(self.config, keys=self.around.keys, software_sha256=self.around.software_sha256)
         )
 
     def status(self) -> Mapping[str, Any]:
@@ -381,6 +422,7 @@ class Daemon:
         self,
         heartbeat: Heartbeat | None = None,
         storage: StorageWatch | None = None,
+        verification: Part | None = None,
         on_ready: Callable[[], None] = lambda: None,
     ) -> None:
         """Play until ``stop``. Raises what ended a part of it; the process must then end too.
@@ -391,17 +433,21 @@ class Daemon:
         self._ending = ending
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self.table.run())]
+            await self._certify_healing()
             await self._certify(Started(at_us=self._now_us(), boot=self.around.boot, unclean=self.unclean))
+            await self._certify_rotation()
             self.publisher.set_document("description", self.description())
             self._show(self.table.state)
             parts: list[Part | None] = [
                 self.bus,
                 self.publisher,
+                self.statements,
                 self.wheel,
                 self.wheel_desk,
                 self.panel,
                 heartbeat,
                 storage,
+                verification,
             ]
             tasks += [group.create_task(part.run()) for part in parts if part is not None]
             on_ready()
@@ -409,7 +455,7 @@ class Daemon:
             await self._certify(Stopping(at_us=self._now_us(), boot=self.around.boot))
             self.publisher.set_document("state", lambda session: self._state_document("lost", session))
             await self.publisher.drain()
-            await _end_all(tasks)
+            await end_all(tasks)
         self.timers.stop()
 
     def stop(self) -> None:
@@ -438,37 +484,6 @@ class Daemon:
     def journal_size(self) -> int:
         """Number of certified entries."""
         return self.table.size
-
-
-async def _end_all(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancel every task and wait until all have ended.
-
-    A library may swallow a cancellation that comes in the very instant in which it waits for an answer: ask again.
-    """
-    pending = set(tasks)
-    while pending:
-        for task in pending:
-            task.cancel()
-        _, pending = await asyncio.wait(pending, timeout=ASKED_TO_END_S)
-
-
-def refuse_other_rules(config: Config, state: RouletteState) -> None:
-    """Raise RulesFault when the journal's séance or posts are not those of the configuration.
-
-    Players staked under the rules that were certified at the opening; a round that was begun is ended by them.
-    """
-    posts, seance = len(state.posts.by_number), state.seance
-    if posts != config.table.posts:
-        detail = f"table.posts is {config.table.posts}; this journal keeps the meters of {posts}"
-        raise RulesFault("E-POSTS-CHANGED", f"{detail}: a table with other posts begins a new epoch")
-    if seance.open and seance.rules_sha256 != config.rules_sha256:
-        detail = f"séance {seance.name} was opened under the rules {seance.rules_sha256[:16]}…"
-        raise RulesFault("E-RULES-CHANGED", f"{detail}; the configuration now says {config.rules_sha256[:16]}…")
-
-
-def _cosigned(note: str, mirror: Verifier | None, journal: Journal) -> None:
-    if mirror is not None:
-        journal.add_cosignature(note, mirror)
 
 
 def _asked_by_post(fact: Fact) -> bool:

@@ -7,7 +7,7 @@ nothing: it decides every input again, from the first entry, and must arrive at 
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, tzinfo
 from typing import Any, Protocol, TypeVar
 
 from pydantic_core import from_json
@@ -86,9 +86,12 @@ def ended_unclean(journal: PastReader) -> bool:
     return any(_read(leaf)[0] != TableStopped.KIND for leaf in last)
 
 
-def next_seance(last: str, wall_ms: int) -> str:
-    """The name of a séance that opens now: the day and its number that day, ``2026-11-30-1``."""
-    day, last_day = datetime.fromtimestamp(wall_ms / 1_000, UTC).strftime("%Y-%m-%d"), last[: len("2026-11-30")]
+def next_seance(last: str, wall_ms: int, zone: tzinfo) -> str:
+    """The name of a séance that opens now: the day in the casino's ``zone`` and its number that day, ``2026-11-30-1``.
+
+    The day is that of the calendar: one that opens at half past midnight has the name of the new day.
+    """
+    day, last_day = datetime.fromtimestamp(wall_ms / 1_000, zone).strftime("%Y-%m-%d"), last[: len("2026-11-30")]
     if last_day >= day:  # the clock may have been set back: a name is never given twice
         return f"{last_day}-{int(last.rpartition('-')[2]) + 1}"
     return f"{day}-1"

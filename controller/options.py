@@ -8,8 +8,9 @@ The section ``[roulette]`` holds the house rules: their digest is certified when
 import hashlib
 from pathlib import Path
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from controller.certify.keys import table_key_name
 from controller.certify.leaf import canonical
@@ -43,7 +44,19 @@ class TableSection(_Section):
     name: Name = Field(description="Casino number of the table.")
     posts: int = Field(ge=1, le=250, description="Number of posts.")
     epoch: int = Field(default=1, ge=1, le=9_999, description="Epoch of the journal; a new one only with a new key.")
+    time_zone: str = Field(
+        default="Europe/Paris", description="Time zone of the casino: a séance is named after the day it opens there."
+    )
     simulation: bool = Field(default=False, description="A rehearsal: it can never sign for the real table.")
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"this machine knows no time zone {name!r}; its package tzdata has them") from None
+        return name
 
 
 class JournalSection(_Section):
@@ -51,6 +64,18 @@ class JournalSection(_Section):
 
     file: Path = Field(strict=False, description="The journal; relative paths start at this file's folder.")
     key: str = Field(description='The table\'s key: a path, or "credential:NAME" for a systemd credential.')
+    previous_key: str | None = Field(
+        default=None, description="The key that this one replaces; both sign as long as it is given."
+    )
+    volume_entries: int = Field(
+        default=600_000, ge=10_000, description="New entries after which a new file is begun; at the latest each month."
+    )
+    reserve_mib: int = Field(
+        default=64, ge=0, le=4_096, description="Room held back so that the séance can be closed on a full disk."
+    )
+    retention_years: int = Field(
+        default=10, ge=10, le=100, description="Years for which entries are kept; it can be raised, never lowered."
+    )
     volatile: bool = Field(default=False, description="Permit a store that forgets at power-off; simulation only.")
 
 
@@ -139,6 +164,14 @@ class MirrorSection(_Section):
     """The central service that acknowledges what it holds durably."""
 
     vkey: str = Field(description="Its verifier key (type 0x04).")
+    start_wait_s: int = Field(default=10, ge=1, le=60, description="A start waits so long for its acknowledgement.")
+
+
+class WitnessSection(_Section):
+    """A second witness: it cosigns what it saw, and its line is kept. Its key is not the mirror's."""
+
+    name: Name = Field(description="Its topic level: it keeps its line on down/witness/NAME.")
+    vkey: str = Field(description="Its verifier key (type 0x04).")
 
 
 class RehearsalSection(_Section):
@@ -168,6 +201,7 @@ class Config(_Section):
     mqtt: MqttSection
     panel: PanelSection = Field(default_factory=PanelSection)
     mirror: MirrorSection | None = None
+    witness: list[WitnessSection] = Field(default_factory=list)
     rehearsal: RehearsalSection = Field(default_factory=RehearsalSection)
     person: list[PersonSection] = Field(default_factory=list)
 
@@ -175,6 +209,11 @@ class Config(_Section):
     def site(self) -> str:
         """The casino's name in origins, keys and topics; a rehearsal's can be taken for no real one."""
         return self.table.site + SIMULATION if self.table.simulation else self.table.site
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone of the casino."""
+        return ZoneInfo(self.table.time_zone)
 
     @property
     def origin(self) -> str:

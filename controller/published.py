@@ -145,14 +145,30 @@ DESCRIPTION = _document(
     },
 )
 
+STATEMENT = _document(
+    "statement",
+    "The statement of a closed séance that waits to be certified, on up/statement, in parts: the report is cut, the "
+    "note is in each. The persons of the roles sign the text of the note.",
+    {"seance": TEXT, "roles": TEXTS, "note": TEXT, "part": INTEGER, "parts": INTEGER, "report": TEXT},
+)
+
 REPLAY = _document(
-    "replay", "The centre asks for the entries from to to - 1 again (down/replay).", {"from": INTEGER, "to": INTEGER}
+    "replay",
+    "Asks for the entries from to to - 1 again: the centre (down/replay), or the table (up/recall).",
+    {"from": INTEGER, "to": INTEGER},
 )
 
 
 def json_schemas() -> dict[str, Schema]:
     """Every published schema by name."""
-    own = {"entry": entry_schema(), "display": DISPLAY, "state": STATE, "description": DESCRIPTION, "replay": REPLAY}
+    own = {
+        "entry": entry_schema(),
+        "display": DISPLAY,
+        "state": STATE,
+        "description": DESCRIPTION,
+        "statement": STATEMENT,
+        "replay": REPLAY,
+    }
     return schemas.json_schemas() | own
 
 
@@ -163,9 +179,12 @@ CHANNELS = (
     ("state", "table", True, "state", "What the table is doing; also its will."),
     ("description", "table", True, "description", "Version, keys and rules."),
     ("display", "table", True, "display", "The public board."),
+    ("statement", "table", False, "statement", "What persons must read and sign, until a séance is certified."),
     ("reply", "table", False, "order-reply", "Answers to challenges and orders, with their correlation data."),
     ("ack", "centre", True, "text/plain", "A checkpoint with the mirror's cosignature."),
     ("replay", "centre", False, "replay", "Ask for entries again."),
+    ("recall", "table", False, "replay", "Ask the mirror for entries again that the table's own disk lost."),
+    ("entry", "centre", False, "entry", "An entry that the table asked for, the exact bytes as on up/event."),
     ("command", "staff", False, "text/plain", "A request for a challenge, or a signed order."),
 )
 
@@ -176,10 +195,11 @@ def asyncapi() -> Schema:
     channels = {name: _channel(getattr(topics, name), payload, text) for name, _, _, payload, text in CHANNELS} | {
         "post-in": _channel(f"{topics.root}/post/POST/in", "post-request", "What a post asks."),
         "post-out": _channel(f"{topics.root}/post/POST/out", "post-reply", "Answers to a post, and its results."),
+        "witness": _channel(topics.witness("WITNESS"), "text/plain", "A checkpoint with a witness's cosignature."),
     }
     channels["post-out"]["messages"]["news"] = _message("post-news")
     sends = {name for name, writer, *_ in CHANNELS if writer == "table"} | {"post-out"}
-    retained = {name for name, _, keeps, *_ in CHANNELS if keeps}
+    retained = {name for name, _, keeps, *_ in CHANNELS if keeps} | {"witness"}
     operations = {
         name: {
             "action": "send" if name in sends else "receive",
@@ -201,8 +221,10 @@ def asyncapi() -> Schema:
 
 
 def _channel(address: str, payload: str, text: str) -> Schema:
-    braced = address.replace("SITE", "{site}").replace("TABLE", "{table}").replace("POST", "{post}")
-    names = [name for name in ("site", "table", "post") if f"{{{name}}}" in braced]
+    braced = address
+    for name in ("site", "table", "post", "witness"):
+        braced = braced.replace(name.upper(), f"{{{name}}}")
+    names = [name for name in ("site", "table", "post", "witness") if f"{{{name}}}" in braced]
     return {
         "address": braced,
         "description": text,

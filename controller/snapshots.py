@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from controller.certify.log_keys import LogKeys
 from controller.codec import to_plain
 from controller.options import Config
 from games.health import refusals as health_refusals
@@ -43,7 +44,7 @@ def post(state: RouletteState, number: int) -> Mapping[str, Any]:
     }
 
 
-def description(config: Config, *, vkey: str, software_sha256: str) -> Mapping[str, Any]:
+def description(config: Config, *, keys: LogKeys, software_sha256: str) -> Mapping[str, Any]:
     """What the table is: retained for the centre, and the head of a report."""
     return {
         "version": version("table-controller"),
@@ -52,7 +53,7 @@ def description(config: Config, *, vkey: str, software_sha256: str) -> Mapping[s
         "simulation": config.table.simulation,
         "game": config.game,
         "posts": config.table.posts,
-        "vkeys": [vkey],
+        "vkeys": [verifier.vkey for verifier in keys.verifiers],
         "rules_sha256": config.rules_sha256,
         "rules": config.roulette.model_dump(mode="json", exclude_none=True),
         "post_protocol": POST_PROTOCOL,
@@ -62,7 +63,9 @@ def description(config: Config, *, vkey: str, software_sha256: str) -> Mapping[s
 def table(state: RouletteState, game: Roulette) -> Mapping[str, Any]:
     """The game's side of the status: the board, the posts, the money, and every reason that stands in the way."""
     croupier = game.rules.conduct is Conduct.CROUPIER
-    opening = opening_refusals(state.seance, state.health, croupier=croupier, verify=game.rules.verify_wheel)
+    opening = opening_refusals(
+        state.seance, state.health, state.statements, croupier=croupier, verify=game.rules.verify_wheel
+    )
     return {
         "condition": condition(game, state),
         "board": game.board(state),
@@ -72,6 +75,8 @@ def table(state: RouletteState, game: Roulette) -> Mapping[str, Any]:
         "posts": {number: post(state, number) for number, _ in state.posts.players()},
         "consigned": {number: to_plain(consigned) for number, consigned in state.posts.consigned.items()},
         "totals": totals(state.posts),
+        "totals_carried": to_plain(state.statements.carried),
+        "statements_awaited": list(state.statements.awaited),
         "health": to_plain(state.health),
         "opening_refused_for": [str(reason) for reason in opening],
         "round_refused_for": [str(reason) for reason in spin.hindrances(game.rules, state)],

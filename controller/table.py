@@ -24,6 +24,7 @@ from games.roulette.facts import IncidentDeclared
 from games.rules import Fact, Game, Request, Stopping
 from games.seance import SeanceClosed, SeanceOpened, TableStarted
 from games.signals import PostRequest
+from games.statement import SeanceCertified
 
 BATCH_BOUND = 128
 """Inputs decided before a commit, at the most."""
@@ -41,7 +42,7 @@ BATCH_SLICE_BOUND_US = 5_000
 SNAPSHOT_EVERY = 256
 """Entries after which the next closed round takes a snapshot, so that a start folds only a short tail."""
 
-MILESTONES = (TableStarted, SeanceOpened, SeanceClosed, PlayerPaidOut, IncidentDeclared)
+MILESTONES = (TableStarted, SeanceOpened, SeanceClosed, SeanceCertified, PlayerPaidOut, IncidentDeclared)
 """Facts whose checkpoint is kept for ever and published at once."""
 
 State = TypeVar("State")

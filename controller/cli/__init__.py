@@ -28,12 +28,17 @@ COMMANDS = _lazy(
     doctor=Phrase("Tout ce qui l'empêcherait de démarrer ou d'ouvrir", "Every reason why it would not start or open"),
     devices=Phrase("Le cylindre, les boutons, les clés et les lampes", "Wheel, buttons, keys and lamps"),
     journal=Phrase("Lire, vérifier et créer le journal", "Read, verify and create the journal"),
+    statement=Phrase("L'état d'une séance : lire, signer, vérifier", "A séance's statement: read, sign, check"),
+    epoch=Phrase(
+        "Commencer un nouveau journal quand la clé ou le journal est perdu", "Begin a new journal after a loss"
+    ),
     replay=Phrase("Décider à nouveau tout un journal", "Decide a whole journal again"),
     simulate=Phrase("Jouer une soirée en temps virtuel", "Play an evening in virtual time"),
     demo=Phrase("Jouer une table entière sur cette machine", "Play a whole table on this machine"),
     rules=Phrase("Les règles à afficher au public", "The rules to be displayed to the public"),
     explain=Phrase("Ce que veut dire un code", "What a code means"),
     config=Phrase("Vérifier une configuration, connaître ses options", "Check a configuration, know its options"),
+    mirror=Phrase("Le service central de référence, et ce qu'il garde", "The reference central service, what it holds"),
     key=Phrase("Créer et montrer des clés", "Create and show keys"),
 )
 

@@ -17,21 +17,22 @@ from controller.app import SALT_BYTES
 from controller.certify.faults import JournalFault, KeyFault
 from controller.certify.keys import load_key
 from controller.certify.log_keys import LogKeys
-from controller.certify.note import Verifier
 from controller.certify.reader import Reader
 from controller.certify.recovery import recover
 from controller.certify.storage import check_layout, connect_reader, faults_of, refuse_volatile
 from controller.cli import device_checks
 from controller.cli.findings import Finding, Level, Status, error, warn, well
 from controller.cli.language import colon, here
+from controller.cli.public_keys import public_keys
 from controller.cli.status import QUALITIES, reason_detail, reasons
-from controller.cli.target import VKEY, Past
+from controller.cli.target import Past
 from controller.cli.words import ROLES, word
 from controller.config import credential
-from controller.daemon import RulesFault, refuse_other_rules
 from controller.delivery.broker_settings import BrokerSettings, CredentialsError
+from controller.epoch import EpochFault, refuse_unproclaimed
 from controller.options import Config
 from controller.service import TimeQuality, time_quality
+from controller.standing_rules import RulesFault, refuse_other_rules
 from controller.storage_watch import LEVELS
 from games.roulette.coup import RouletteState
 from games.roulette.game import Roulette
@@ -125,10 +126,17 @@ def _opening(status: Status) -> Iterator[Finding]:
 
 
 def _key(config: Config, *, running: bool) -> Iterator[Finding]:
-    subject = here("clé", "key")
+    yield from _one_key(config, here("clé", "key"), config.journal.key, running=running)
+    if config.journal.previous_key is not None:
+        yield from _one_key(
+            config, here("clé précédente", "previous key"), config.journal.previous_key, running=running
+        )
+
+
+def _one_key(config: Config, subject: str, key: str, *, running: bool) -> Iterator[Finding]:
     held = here("tenue par la table en marche", "held by the running table")
     try:
-        file = credential(config.journal.key)
+        file = credential(key)
     except KeyError:
         skipped = here("systemd ne la donne qu'à la table", "systemd gives it to the table only")
         yield well(subject, held) if running else warn(subject, "E-CHECK-SKIPPED", skipped)
@@ -146,18 +154,6 @@ def _key(config: Config, *, running: bool) -> Iterator[Finding]:
         yield well(subject, signer.name)
 
 
-def _verifier(config: Config) -> Verifier | None:
-    """The table's public key: from its private one, else from the file beside the journal."""
-    try:
-        return load_key(credential(config.journal.key)).verifier
-    except (KeyFault, KeyError):
-        beside = config.journal.file.parent / VKEY
-    try:
-        return Verifier.parse(beside.read_text(encoding="ascii").strip())
-    except (OSError, UnicodeDecodeError, KeyFault):
-        return None
-
-
 def _journal(config: Config, config_file: Path) -> Iterator[Finding]:
     subject, file = here("journal", "journal"), config.journal.file
     try:
@@ -166,24 +162,24 @@ def _journal(config: Config, config_file: Path) -> Iterator[Finding]:
         if not file.exists():
             create = f"tablectl journal create --config {config_file}"
             raise JournalFault("E-JOURNAL-MISSING", here(f"{file} ; {create}", f"{file}; {create}"))
-        verifier = _verifier(config)
+        keys = public_keys(config)
         with faults_of(file), closing(connect_reader(file)) as connection:
             check_layout(connection, file)
-            if verifier is None:
+            if keys is None:
                 nobody = here("pas de clé pour vérifier sa fin", "no key to verify its end with")
                 yield warn(subject, "E-CHECK-SKIPPED", nobody)
                 return
-            size = _verified_size(connection, file, verifier)
+            size = _verified_size(connection, file, keys)
     except JournalFault as fault:
         yield error(subject, fault.code, fault.detail)
         return
     yield well(subject, here(f"{size} écritures, la fin est signée", f"{size} entries, its end is signed"))
 
 
-def _verified_size(connection: sqlite3.Connection, file: Path, verifier: Verifier) -> int:
+def _verified_size(connection: sqlite3.Connection, file: Path, keys: LogKeys) -> int:
     """What a start would verify, in one look at the file: a running table goes on writing."""
     connection.execute("BEGIN")
-    size = recover(connection, file, LogKeys.of(verifier)).edge.size
+    size = recover(connection, file, keys).edge.size
     connection.execute("COMMIT")
     return size
 
@@ -194,10 +190,11 @@ def _past(config: Config) -> Iterator[Finding]:
     try:
         with closing(Reader(file)) as reader:
             state = history.restore(Roulette(config.rules), Past(file, reader), RouletteState)
+            refuse_unproclaimed(config.origin, reader.leaf(0) if reader.size else None)
         refuse_other_rules(config, state)
     except JournalFault:
         return
-    except (RulesFault, history.RestoreError) as fault:
+    except (EpochFault, RulesFault, history.RestoreError) as fault:
         yield error(subject, fault.code, fault.detail)
     else:
         yield well(subject, config.rules_sha256[:16])

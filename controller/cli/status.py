@@ -60,6 +60,7 @@ def _game(table: Document) -> list[tuple[str, str]]:
         (here("incident", "incident"), word(CAUSES, incident["cause"]) if incident else ""),
         (here("numéros", "numbers"), "".join(map(chip, board["last_numbers"][:NUMBERS_SHOWN]))),
         (here("clés", "keys"), keys),
+        (here("à certifier", "to be certified"), ", ".join(table["statements_awaited"])),
     ]
 
 

@@ -3,10 +3,10 @@
 import click
 
 from controller.cli.failure import title_of
-from controller.cli.language import count, here
+from controller.cli.language import Phrase, count, here
 from controller.cli.output import money
 from controller.cli.words import CAUSES, DIRECTIONS, ROLES, spoken, who, word
-from games import health, posts, seance
+from games import custody, health, persons, posts, seance, statement
 from games.roulette import facts as roulette
 from games.rules import Fact
 
@@ -16,7 +16,7 @@ SHOWN_STAKES = 6
 
 def story(fact: Fact) -> str:
     """One line. A fact that has no sentence of its own is told by its kind."""
-    return _round(fact) or _posts(fact) or _staff(fact) or _device(fact) or fact.KIND
+    return _round(fact) or _posts(fact) or _staff(fact) or _device(fact) or _custody(fact) or fact.KIND
 
 
 def _round(fact: Fact) -> str:
@@ -198,6 +198,26 @@ def _staff(fact: Fact) -> str:
                 f"Séance {name} closed by {who(by)}: {count(rounds, 'coup', 'round')}, {money(paid)} paid out",
             )
             return click.style(closed, bold=True)
+        case statement.TotalsCarried(totals=totals):
+            played = count(totals.rounds, "coup", "round")
+            return here(
+                f"Totaux perpétuels : {totals.seances} séances, {played}, {money(totals.staked_cents)} misés",
+                f"Perpetual totals: {totals.seances} séances, {played}, {money(totals.staked_cents)} staked",
+            )
+        case statement.SeanceCertified(seance=name, persons=signers):
+            signed = ", ".join(map(who, signers))
+            return here(f"Séance {name} certifiée par {signed}", f"Séance {name} certified by {signed}")
+        case persons.PersonEnrolled(badge=badge, role=role, by=by, second=second):
+            what = f"{word(ROLES, role)} {badge}"
+            return here(
+                f"{what} enregistré par {who(by)} et {who(second)}", f"{what} enrolled by {who(by)} and {who(second)}"
+            )
+        case persons.PersonRevoked(badge=badge, role=role, reason=reason, by=by, second=second):
+            what = f"{word(ROLES, role)} {badge}"
+            return here(
+                f"{what} révoqué par {who(by)} et {who(second)} : {reason}",
+                f"{what} revoked by {who(by)} and {who(second)}: {reason}",
+            )
         case seance.OrderRefused(order=order, by=by, reason=reason):
             return here(
                 f"Ordre {order} de {who(by)} refusé : {title_of(reason)}",
@@ -243,8 +263,48 @@ def _device(fact: Fact) -> str:
             return click.style(doubted, fg="red", bold=True)
         case health.StorageRanLow(level=level, free_bytes=free):
             return here(
-                f"Espace du journal : {level}, {free // 1_000_000} Mo libres",
-                f"Space of the journal: {level}, {free // 1_000_000} MB free",
+                f"Espace du journal : {_storage(level)}, {free // 1_000_000} Mo libres",
+                f"Space of the journal: {_storage(level)}, {free // 1_000_000} MB free",
             )
+        case _:
+            return ""
+
+
+def _storage(level: str) -> str:
+    """What a level of free space asks of people."""
+    asked = {
+        "ok": Phrase("suffisant", "enough"),
+        "warn": Phrase("bientôt insuffisant, faire de la place", "soon too little, make room"),
+        "no_new_round": Phrase("insuffisant, plus aucune partie ne commence", "too little, no round begins any more"),
+        "close": Phrase("épuisé, clore la séance maintenant", "used up, close the séance now"),
+    }
+    return str(asked[level]) if level in asked else level
+
+
+def _custody(fact: Fact) -> str:
+    match fact:
+        case custody.JournalHealed(from_size=start, to_size=stop, cosigner=cosigner):
+            return here(
+                f"Journal rétabli : écritures {start} à {stop - 1} rendues par {cosigner}",
+                f"Journal healed: entries {start} to {stop - 1} came back from {cosigner}",
+            )
+        case custody.EpochBegun(old_origin=origin, reason=reason, persons=signed):
+            by = ", ".join(who(person) for person in signed)
+            return here(
+                f"Nouvelle époque après {origin} ({reason}), signée par {by}",
+                f"New epoch after {origin} ({reason}), signed by {by}",
+            )
+        case custody.KeyRotated(new_vkey=vkey):
+            return here(f"La clé de la table change : {vkey}", f"The table's key changes: {vkey}")
+        case custody.JournalVerified(code="", size=size):
+            return here(f"Journal vérifié en entier : {size} écritures", f"Journal verified in full: {size} entries")
+        case custody.JournalVerified(code=code, detail=detail):
+            wrong = here(
+                f"Vérification du journal : {title_of(code)}, {detail}",
+                f"Verification of the journal: {title_of(code)}, {detail}",
+            )
+            return click.style(wrong, fg="red", bold=True)
+        case custody.RetentionSet(years=years):
+            return here(f"Conservation portée à {years} ans", f"Retention raised to {years} years")
         case _:
             return ""

@@ -1,6 +1,7 @@
 """What the centre says to a table: what it holds durably (``down/ack``), and what it wants again (``down/replay``).
 
-An acknowledgement is our own checkpoint with the mirror's cosignature under it. It says "I hold durably every entry up
+An acknowledgement is our own checkpoint with the mirror's cosignature under it; a witness's line (``down/witness/…``)
+has the same form, and says that the witness saw that much. It says "I hold durably every entry up
 to this size, and the root is this". Both signatures are demanded: the mirror's makes it an acknowledgement, our own
 shows that the checkpoint is one that this table signed. Without the second, a mirror that errs, or the acknowledgement
 of another table on our topic, would pass for proof that our journal is forked.
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 from controller.certify.checkpoint import parse_checkpoint
 from controller.certify.faults import NoteFault
+from controller.certify.log_keys import LogKeys
 from controller.certify.note import Verifier, open_note
 
 REPLAY_REQUEST_BOUND = 256
@@ -19,27 +21,28 @@ REPLAY_REQUEST_BOUND = 256
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """The mirror holds ``size`` entries under ``root``. ``note`` is the evidence, as it came."""
+    """``cosigner`` holds, or saw, ``size`` entries under ``root``. ``note`` is the evidence, as it came."""
 
     size: int
     root: bytes
     note: str
+    cosigner: Verifier
 
 
-def open_acknowledgement(payload: bytes, own: Verifier, mirror: Verifier) -> Acknowledgement:
+def open_acknowledgement(payload: bytes, own: LogKeys, cosigner: Verifier) -> Acknowledgement:
     """Read and verify one. Raises NoteFault when it is malformed, of another journal, or not signed by both."""
     try:
         note = payload.decode("utf-8")
     except UnicodeDecodeError as error:
         raise NoteFault("E-NOTE-MALFORMED", "the acknowledgement is not UTF-8") from error
-    opened = open_note(note, [own, mirror])
-    for verifier in (own, mirror):
-        if not any(verifier.made(signature) for signature in opened.signatures):
-            raise NoteFault("E-NOTE-UNSIGNED", f"the acknowledgement is not signed by {verifier.name}")
+    opened = open_note(note, [*own.verifiers, cosigner])
+    for name, made in ((own.origin, own.made), (cosigner.name, cosigner.made)):
+        if not any(made(signature) for signature in opened.signatures):
+            raise NoteFault("E-NOTE-UNSIGNED", f"the acknowledgement is not signed by {name}")
     checkpoint = parse_checkpoint(opened.text)
-    if checkpoint.origin != own.name:
-        raise NoteFault("E-NOTE-FOREIGN", f"the acknowledgement is for {checkpoint.origin}, not for {own.name}")
-    return Acknowledgement(checkpoint.size, checkpoint.root, note)
+    if checkpoint.origin != own.origin:
+        raise NoteFault("E-NOTE-FOREIGN", f"the acknowledgement is for {checkpoint.origin}, not for {own.origin}")
+    return Acknowledgement(checkpoint.size, checkpoint.root, note, cosigner)
 
 
 def parse_replay(payload: bytes, size: int) -> range:

@@ -8,6 +8,10 @@ is one. Without, it is the size that the broker acknowledged without a gap. A co
 unacknowledged back: ``next`` returns to the cursor, and the same bytes are sent again. The receiver knows a repeat by
 the entry's index and its hash. So nothing is lost, and what comes twice has no second effect.
 
+With a mirror, an entry is sent when a published checkpoint covers it, and not before. What the mirror holds is then
+always signed for: if the disk of the table forgets its last second, the mirror has nothing of that second, or all that
+was signed; it never holds an unsigned entry that the healed table must contradict.
+
 On each connection the retained acknowledgement is awaited for a moment, and sending resumes at its size. Answers to
 posts go first: they are published where they arise, while entries wait for the turn of ``run`` and never take more than
 half of the connection's window.
@@ -15,12 +19,13 @@ half of the connection's window.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol
 
 from controller.certify.faults import NoteFault
+from controller.certify.log_keys import LogKeys
 from controller.certify.note import Verifier
 from controller.delivery.bus import Bus, BusFault, Message, NotPublishedError, Refused
 from controller.delivery.centre import Acknowledgement, open_acknowledgement, parse_replay
@@ -98,8 +103,9 @@ class PublisherStatus:
 class Publisher:
     """The table's outgoing side. Only the event loop's thread may call it.
 
-    ``own`` is the table's verifier and ``mirror`` the mirror's. ``cursor`` is where delivery stood when it was last
-    saved: by ``keep_acknowledgement(size, note)`` with a mirror, by ``save_cursor(name, size)`` without.
+    ``own`` are the table's keys, ``mirror`` is the mirror's, and ``witnesses`` are those of whoever else cosigns, by
+    the names of their topics. ``cursor`` is where delivery stood when it was last saved: by ``keep_acknowledgement``
+    with a mirror, by ``save_cursor(name, size)`` without. ``keep_acknowledgement`` is also given the witnesses' lines.
     """
 
     def __init__(
@@ -108,20 +114,25 @@ class Publisher:
         reader: Outbox,
         bus: Bus,
         topics: Topics,
-        own: Verifier,
+        own: LogKeys,
         mirror: Verifier | None,
+        witnesses: Mapping[str, Verifier],
         cursor: int,
         save_cursor: Callable[[str, int], None],
-        keep_acknowledgement: Callable[[int, str], None],
+        keep_acknowledgement: Callable[[Acknowledgement], None],
         on_fault: Callable[[BusFault], None],
     ) -> None:
         self._reader = reader
         self._bus = bus
         self._topics = topics
         self._own = own
+        self._cosigners = {topics.witness(name): witness for name, witness in witnesses.items()}
         self._mirror = mirror
+        if mirror is not None:
+            self._cosigners[topics.ack] = mirror
         self._size = reader.size
         self._cursor = self._saved = self._next = min(cursor, self._size)
+        self._covered = 0  # entries under the checkpoint that was published last
         self._save_cursor = save_cursor
         self._keep_acknowledgement = keep_acknowledgement
         self._on_fault = on_fault
@@ -132,7 +143,7 @@ class Publisher:
         self._held: int | None = None  # the first entry that was refused
         self._refused = 0
         self._replays: deque[range] = deque()
-        self._last_ack = b""
+        self._last_acks: dict[str, bytes] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stirred = asyncio.Event()
         self._settled = asyncio.Event()
@@ -141,12 +152,12 @@ class Publisher:
         self._checkpoint = Retained(
             bus,
             topics.checkpoint,
-            lambda: reader.checkpoint().encode() if self._size else None,
+            self._newest_checkpoint,
             content_type=CHECKPOINT_TYPE,
             pause_s=CHECKPOINT_EVERY_S,
             done=self._settled.set,
         )
-        bus.attach(self, (topics.replay,) if mirror is None else (topics.replay, topics.ack))
+        bus.attach(self, (topics.replay, *self._cosigners))
 
     # ── What the daemon says ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -226,7 +237,7 @@ class Publisher:
         self._in_flight.clear()
         self._replays.clear()
         self._held = None
-        self._last_ack = b""
+        self._last_acks.clear()
         self._next = self._cursor
         self._settled.set()
 
@@ -234,29 +245,31 @@ class Publisher:
         """See ``Listener``."""
         if message.topic == self._topics.replay:
             self._on_replay(message.payload)
-        elif self._mirror is not None and message.payload != self._last_ack:
-            self._last_ack = message.payload
-            self._on_ack(message.payload, self._mirror)
+        elif message.payload != self._last_acks.get(message.topic):
+            self._last_acks[message.topic] = message.payload
+            self._on_ack(message.payload, self._cosigners[message.topic])
 
-    def _on_ack(self, payload: bytes, mirror: Verifier) -> None:
+    def _on_ack(self, payload: bytes, cosigner: Verifier) -> None:
         try:
-            ack = open_acknowledgement(payload, self._own, mirror)
+            ack = open_acknowledgement(payload, self._own, cosigner)
         except NoteFault as fault:
             self._on_fault(BusFault("E-ACK-REFUSED", f"{fault.detail} ({fault.code})"))
             return
         if ack.size > self._size:
-            detail = f"the mirror holds {ack.size} entries that this table signed, the journal has {self._size}"
+            detail = f"{cosigner.name} cosigned {ack.size} entries that this table signed, the journal has {self._size}"
             self._halt("E-JOURNAL-ROLLED-BACK", detail)
         elif self._reader.root(ack.size) != ack.root:
-            detail = f"the {ack.size} entries that the mirror holds are not the first {ack.size} of the journal"
+            detail = f"the {ack.size} entries that {cosigner.name} cosigned are not the first {ack.size} of the journal"
             self._halt("E-JOURNAL-FORKED", detail)
-        else:
+        elif cosigner is self._mirror:
             self._on_good_ack(ack)
+        else:
+            self._keep_acknowledgement(ack)
 
     def _on_good_ack(self, ack: Acknowledgement) -> None:
         if ack.size > self._cursor:
             self._cursor = ack.size
-            self._keep_acknowledgement(ack.size, ack.note)
+            self._keep_acknowledgement(ack)
         if "begin" in self._timers:
             self._begin(ack.size)
         elif ack.size > self._next:
@@ -292,7 +305,8 @@ class Publisher:
             return
         room = max(1, min(WINDOW, self._bus.window // 2)) - len(self._in_flight) - self._replaying
         room = max(0, min(room, TURN_BOUND))
-        stop = min(self._next + (room + 1) // 2 if self._replays else self._next + room, self._size)
+        limit = self._size if self._mirror is None else self._covered
+        stop = max(self._next, min(self._next + (room + 1) // 2 if self._replays else self._next + room, limit))
         for index, leaf in enumerate(self._reader.leaves(self._next, stop), self._next):
             self._in_flight[index] = None
             self._publish(leaf).add_done_callback(partial(self._answered, index))
@@ -300,7 +314,7 @@ class Publisher:
         self._next = stop
         while self._replays and rest > 0:
             rest -= self._send_replay(rest)
-        if room and (self._next < self._size or self._replays):
+        if room and (self._next < limit or self._replays):
             asyncio.get_running_loop().call_soon(self._stirred.set)
 
     def _send_replay(self, room: int) -> int:
@@ -370,6 +384,14 @@ class Publisher:
         self._sending = False
         self._halted = code
         self._on_fault(BusFault(code, detail))
+
+    def _newest_checkpoint(self) -> bytes | None:
+        """The checkpoint that is published now; the entries under it may follow."""
+        if not self._size:
+            return None
+        self._covered = self._size
+        self._stirred.set()
+        return self._reader.checkpoint().encode()
 
     # ── Documents and timers ──────────────────────────────────────────────────────────────────────────────────────────
 

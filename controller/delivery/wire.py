@@ -20,11 +20,14 @@ from pydantic_core import from_json
 
 from controller.codec import INPUT, INPUT_AT
 from controller.schemas import (
+    BADGE,
     IDENTIFIER,
     NAME,
     POCKET,
     REASON,
+    SIGNATURE_LINE,
     VERBS,
+    VERIFIER_KEY,
     CertifiedRequest,
     HelloRequest,
     PostMessage,
@@ -204,6 +207,9 @@ _ALLOWED: Mapping[str, tuple[str, str]] = {
     ),
     NAME: ("1 à 48 minuscules sans accent, chiffres ou tirets", "1 to 48 unaccented small letters, digits or dashes"),
     POCKET: ("0, 00, ou 1 à 36", "0, 00, or 1 to 36"),
+    BADGE: ("1 à 32 lettres sans accent, chiffres ou tirets", "1 to 32 unaccented letters, digits or dashes"),
+    VERIFIER_KEY: ("la clé publique d'une personne", "a person's verifier key"),
+    SIGNATURE_LINE: ("la ligne de signature d'une personne", "a person's signature line"),
     REASON: ("1 à 200 signes sur une ligne", "1 to 200 characters on one line"),
 }
 """What each pattern permits, in words."""

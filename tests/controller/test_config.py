@@ -26,6 +26,10 @@ EXAMPLES = sorted((ROOT / "config").glob("*.toml"))
 DIRECTOR = Signer(person_key_name("casino.example", "D-01"), bytes(range(32)))
 TABLE_KEY = Signer("casino.example/table/t07/1", bytes(range(1, 33)))
 MIRROR = Signer("centre.example/mirror", bytes(range(2, 34)), KeyType.COSIGNATURE)
+CAISSE = Signer("caisse.example/witness", bytes(range(3, 35)), KeyType.COSIGNATURE)
+SECURITY = Signer("securite.example/witness", bytes(range(4, 36)), KeyType.COSIGNATURE)
+WITNESS = {"name": "a", "vkey": CAISSE.verifier.vkey}
+OTHER_WITNESS = {"name": "b", "vkey": SECURITY.verifier.vkey}
 PERSON = {"badge": "D-01", "role": "director", "vkey": DIRECTOR.verifier.vkey}
 GONE = object()
 
@@ -148,6 +152,10 @@ MISTAKES: list[tuple[str, Changes, str, str, str]] = [
     ("contradiction", {"person": [{**PERSON, "vkey": "abc"}]}, "person.1.vkey", "'abc'", "E-KEY-MALFORMED"),
     ("contradiction", {"mirror.vkey": "abc"}, "mirror.vkey", "'abc'", "E-KEY-MALFORMED"),
     ("contradiction", {"mirror.vkey": TABLE_KEY.verifier.vkey}, "mirror.vkey", TABLE_KEY.name, "type 0x04"),
+    ("contradiction", {"witness": [WITNESS, WITNESS | {"name": "b"}]}, "witness.2.vkey", "caisse", "listed already"),
+    ("contradiction", {"witness": [WITNESS | {"vkey": TABLE_KEY.verifier.vkey}]}, "witness.1.vkey", "t07", "type 0x04"),
+    ("contradiction", {"witness": [WITNESS | {"vkey": "abc"}]}, "witness.1.vkey", "'abc'", "E-KEY-MALFORMED"),
+    ("contradiction", {"witness": [WITNESS, OTHER_WITNESS | {"name": "a"}]}, "witness.2.name", "a", "listed already"),
     ("same pin", {"panel.buttons.incident": 17}, "panel.keys.director", "17", "already serves panel.buttons.incident"),
     ("same pin", {"panel.lamps.numero": 5}, "panel.lamps.numero", "5", "already serves panel.buttons.ouverture"),
     ("same pin", {"panel.buttons.dizaine": 21}, "panel.buttons.unite", "21", "already serves panel.buttons.dizaine"),

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -256,6 +257,8 @@ def test_tail_reaches_back_to_the_last_snapshot_and_never_less_than_is_remembere
 
 
 DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
+PARIS = ZoneInfo("Europe/Paris")
 EVENING_MS = 1_796_068_800_000  # 2026-11-30 20:00 UTC
 
 
@@ -268,7 +271,10 @@ EVENING_MS = 1_796_068_800_000  # 2026-11-30 20:00 UTC
         ("2026-11-30-9", EVENING_MS, "2026-11-30-10"),
         ("2026-11-30-10", EVENING_MS, "2026-11-30-11"),
         ("2026-11-30-2", EVENING_MS + DAY_MS, "2026-12-01-1"),
+        ("2026-11-30-2", EVENING_MS + 3 * HOUR_MS - 1, "2026-11-30-3"),  # 23:59:59.999 in Paris
+        ("2026-11-30-2", EVENING_MS + 3 * HOUR_MS, "2026-12-01-1"),  # midnight in Paris, 23:00 UTC
+        ("2026-10-24-1", 1_792_881_000_000, "2026-10-25-1"),  # half past midnight, the night in which summer time ends
     ],
 )
 def test_seance_name_is_the_day_and_its_number_that_day(last: str, wall_ms: int, name: str) -> None:
-    assert next_seance(last, wall_ms) == name
+    assert next_seance(last, wall_ms, PARIS) == name

@@ -9,6 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
+from controller.certify.log_keys import LogKeys
+from controller.certify.note import Signer
 from controller.certify.reader import Reader
 from controller.config import load
 from controller.published import CHANNELS, asyncapi, json_schemas
@@ -18,6 +20,7 @@ from drivers.twin.wheel_faults import read_plan
 from games.roulette.game import Roulette
 
 CONFIGURATION = Path("config/roulette-launcher.toml")
+KEYS = LogKeys.of(Signer("casino.example/table/t07/1", bytes(32)).verifier)
 PLAN = "no-more-bets-skipped@2,contradicted@3,silence@4,misfire@5"
 
 
@@ -62,7 +65,7 @@ def test_the_board_fits_the_display_schema() -> None:
 
 def test_the_description_fits_its_schema() -> None:
     config = load(CONFIGURATION)
-    document = description(config, vkey="casino.example/table/t07/1+00000000+AA==", software_sha256="0" * 64)
+    document = description(config, keys=KEYS, software_sha256="0" * 64)
     validator("description").validate(json.loads(json.dumps(document)))
 
 
@@ -70,4 +73,4 @@ def test_every_channel_of_the_map_points_to_a_published_schema() -> None:
     published = json_schemas()
     pointed = re.findall(r"schemas/([a-z-]+)\.json", json.dumps(asyncapi()))
     assert set(pointed) <= set(published)
-    assert len(asyncapi()["channels"]) == len(CHANNELS) + 2
+    assert set(asyncapi()["channels"]) == {name for name, *_ in CHANNELS} | {"post-in", "post-out", "witness"}

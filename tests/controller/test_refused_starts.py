@@ -2,15 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from controller.app import player_salt
 from controller.certify.faults import KeyFault
 from controller.config import load
-from controller.daemon import RulesFault, refuse_other_rules
 from controller.history import RestoreError, next_seance, restore
 from controller.options import Config
+from controller.standing_rules import RulesFault, refuse_other_rules
 from games.roulette.coup import RouletteState
 from games.roulette.game import Roulette
 from games.seance import Seance, SeancePhase
@@ -102,4 +103,4 @@ def test_salt_that_others_may_read_is_refused(tmp_path: Path) -> None:
 def test_name_of_a_seance_is_never_given_twice_even_if_the_clock_was_set_back(
     last: str, wall_ms: int, name: str
 ) -> None:
-    assert next_seance(last, wall_ms) == name
+    assert next_seance(last, wall_ms, ZoneInfo("Europe/Paris")) == name

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.delivery.orders import VERBS as ORDER_VERBS
+from controller.delivery.verbs import VERBS as ORDER_VERBS
 from controller.delivery.wire import WireError, decode_post_message
 from controller.schemas import DIALECT, NUMBER_BOUND, STAKES_BOUND, VERBS, json_schemas
 

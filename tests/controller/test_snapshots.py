@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from controller import snapshots
+from controller.certify.log_keys import LogKeys
+from controller.certify.note import Signer
 from controller.config import load
 from games.roulette.coup import Phase
 from games.roulette.game import Roulette
@@ -16,6 +18,7 @@ from tests.games.table import EURO, Table, playing
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHER = ROOT / "config" / "roulette-launcher.toml"
+KEYS = LogKeys.of(*(Signer("casino.example/table/t07/1", bytes([at]) * 32).verifier for at in (1, 2)))
 POST_KEYS = {"seance", "round", "phase", "seated", "credit", "staked", "minimum", "away"}
 
 
@@ -147,10 +150,10 @@ def test_greeting_of_a_player_who_stepped_away_says_so() -> None:
 
 def test_description_names_what_a_centre_must_know_to_check_everything() -> None:
     config = load(LAUNCHER, {"table": {"simulation": True}})
-    described = json.loads(json.dumps(snapshots.description(config, vkey="a+b+c", software_sha256="f" * 64)))
+    described = json.loads(json.dumps(snapshots.description(config, keys=KEYS, software_sha256="f" * 64)))
     assert described["origin"] == "casino.example.simulation/table/t07/1"
     assert described["simulation"] is True
-    assert described["vkeys"] == ["a+b+c"]
+    assert described["vkeys"] == KEYS.text.splitlines()
     assert described["rules_sha256"] == config.rules_sha256
     assert described["rules"]["minimum_cents"] == 50
     assert described["post_protocol"] == "post/1"

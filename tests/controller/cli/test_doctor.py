@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 from gpiozero.pins.mock import MockFactory
 
+from controller.certify.journal import Journal
 from controller.certify.keys import create_key
 from controller.cli import device_checks
 from controller.cli.checks import lock_holder
@@ -199,6 +200,15 @@ def test_doctor_finds_posts_that_are_not_those_of_the_journal(run: Run, cabinet:
     forget_key(cabinet)
     cabinet.change("posts = 6", "posts = 5")
     assert codes(examined(run, cabinet), "rules")[0][0] == "error"
+
+
+def test_doctor_finds_an_epoch_that_began_in_silence(run: Run, cabinet: Cabinet) -> None:
+    cabinet.change("posts = 6", "posts = 6\nepoch = 2")
+    forget_key(cabinet)
+    lose_journal(cabinet)
+    signer = create_key(cabinet.folder / "table.key", "casino.example.simulation/table/t07/2")
+    Journal.create(cabinet.folder / "journal.sqlite", signer, allow_volatile=True)
+    assert codes(examined(run, cabinet), "rules") == [("error", "E-EPOCH-UNPROCLAIMED")]
 
 
 def test_doctor_finds_a_journal_at_a_place_that_forgets(run: Run, cabinet: Cabinet) -> None:

@@ -22,7 +22,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from controller.delivery.bus import Message, Refused
 
 Make = Callable[..., Any]
-NAMES = ("t07", "t08", "t07-p03", "t07-p04", "mirror", "desk", "stranger")
+NAMES = ("t07", "t08", "t07-p03", "t07-p04", "mirror", "witness", "desk", "stranger")
 ROOT = "casino/v1/casino.example/table"
 
 
@@ -210,6 +210,10 @@ async def test_casino_broker_client_that_borrows_a_client_id_throws_nobody_out(c
         ("mirror", f"{ROOT}/t07/down/command"),
         ("mirror", f"{ROOT}/t07/up/event"),
         ("mirror", f"{ROOT}/mirror/up/event"),
+        ("mirror", f"{ROOT}/t07/down/witness/witness"),
+        ("witness", f"{ROOT}/t07/down/ack"),
+        ("witness", f"{ROOT}/t07/down/entry"),
+        ("witness", f"{ROOT}/t07/down/command"),
         ("desk", f"{ROOT}/t07/down/ack"),
         ("desk", f"{ROOT}/t07/down/replay"),
         ("desk", f"{ROOT}/t07/post/3/in"),
@@ -231,7 +235,8 @@ async def test_casino_broker_publication_outside_an_identity_is_refused_and_seen
         ("t07-p03", {"post/3/out", "up/display"}),
         ("t07", {"down/ack", "down/command", "down/replay", "post/3/in", "post/4/in"}),
         ("t08", set()),
-        ("mirror", {"up/event", "up/display", "up/state"}),
+        ("mirror", {"up/event", "up/display", "up/state", "down/ack"}),
+        ("witness", {"up/event", "up/display", "up/state"}),
         ("desk", {"up/event", "up/display", "up/state"}),
         ("stranger", set()),
     ],

@@ -2,18 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from controller.certify.note import Signer
+from controller.certify.log_keys import LogKeys
+from controller.certify.note import KeyType, Signer
 from controller.delivery import publisher as publisher_module
 from controller.delivery.bus import BusFault, MemoryBus, MemoryExchange, Message
-from controller.delivery.centre import parse_replay
+from controller.delivery.centre import Acknowledgement, parse_replay
 from controller.delivery.publisher import (
     CHECKPOINT_EVERY_S,
     RETAINED_WITHIN_S,
@@ -63,13 +65,21 @@ class Centre:
 class Stage:
     """One table with its publisher, a centre, and the broker between them."""
 
-    def __init__(self, journal: Any, mirror: Signer | None = None, cursor: int = 0) -> None:
+    def __init__(
+        self,
+        journal: Any,
+        mirror: Signer | None = None,
+        cursor: int = 0,
+        witnesses: Mapping[str, Signer] = MappingProxyType({}),
+    ) -> None:
         self.journal = journal
         self.exchange = MemoryExchange()
         self.centre = Centre(self.exchange)
         self.mirror = mirror
         self.saved: list[tuple[float, int]] = []
         self.kept: list[tuple[int, str]] = []
+        self.witnesses = witnesses
+        self.witnessed: list[tuple[str, int, str]] = []
         self.faults: list[BusFault] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.bus, self.publisher = self._make(cursor)
@@ -80,14 +90,21 @@ class Stage:
             reader=self.journal,
             bus=bus,
             topics=TOPICS,
-            own=self.journal.signer.verifier,
+            own=LogKeys.of(self.journal.signer.verifier),
             mirror=self.mirror.verifier if self.mirror else None,
+            witnesses={name: witness.verifier for name, witness in self.witnesses.items()},
             cursor=cursor,
             save_cursor=lambda name, size: self.saved.append((asyncio.get_running_loop().time(), size)),
-            keep_acknowledgement=lambda size, note: self.kept.append((size, note)),
+            keep_acknowledgement=self._keep,
             on_fault=self.faults.append,
         )
         return bus, publisher
+
+    def _keep(self, ack: Acknowledgement) -> None:
+        if self.mirror and ack.cosigner.name == self.mirror.name:
+            self.kept.append((ack.size, ack.note))
+        else:
+            self.witnessed.append((ack.cosigner.name, ack.size, ack.note))
 
     async def __aenter__(self) -> "Stage":
         await self.start_centre()
@@ -558,7 +575,7 @@ def test_publisher_acknowledgement_beyond_the_journal_shows_that_it_was_rolled_b
             stage.say(TOPICS.ack, acknowledge(longer.checkpoint(), mirror), retain=True)
             await stage.settle(RETAINED_WITHIN_S)
             assert stage.codes() == ["E-JOURNAL-ROLLED-BACK"]
-            assert "holds 9 entries" in stage.faults[0].detail
+            assert "cosigned 9 entries" in stage.faults[0].detail
             assert stage.publisher.status().halted == "E-JOURNAL-ROLLED-BACK"
             stage.grow(2)
             stage.publisher.set_document("state", b"degraded")
@@ -865,5 +882,111 @@ def test_publisher_drain_counts_what_a_lost_connection_took_back(
             assert not await stage.publisher.drain(RETAINED_WITHIN_S / 2)  # it still waits for the acknowledgement
             assert await stage.publisher.drain()
             assert stage.centre.indices == [*range(5), *range(5)]
+
+    in_virtual_time(story())
+
+
+# ── Witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+CAISSE = Signer("caisse.example/witness", bytes(range(32)), KeyType.COSIGNATURE)
+
+
+def test_publisher_keeps_the_line_of_a_witness_and_delivers_by_the_mirror_alone(
+    in_virtual_time: Run, journal_of: Any, mirror: Signer, acknowledge: Any
+) -> None:
+    async def story() -> None:
+        async with Stage(journal_of(10), mirror, witnesses={"caisse": CAISSE}) as stage:
+            line = acknowledge(stage.journal.checkpoint(), CAISSE)
+            stage.say(TOPICS.witness("caisse"), line, retain=True)
+            await stage.settle()
+            assert stage.witnessed == [("caisse.example/witness", 10, line.decode())]
+            assert stage.kept == []
+            assert stage.publisher.status().cursor == 0
+            stage.say(TOPICS.witness("caisse"), line, retain=True)
+            await stage.settle()
+            assert len(stage.witnessed) == 1
+
+    in_virtual_time(story())
+
+
+def test_publisher_that_a_witness_contradicts_stops_as_for_the_mirror(
+    in_virtual_time: Run, journal_of: Any, acknowledge: Any
+) -> None:
+    async def story() -> None:
+        for entries, flavour, code in ((12, "", "E-JOURNAL-ROLLED-BACK"), (10, "other", "E-JOURNAL-FORKED")):
+            async with Stage(journal_of(10), None, witnesses={"caisse": CAISSE}) as stage:
+                line = acknowledge(journal_of(entries, flavour).checkpoint(), CAISSE)
+                stage.say(TOPICS.witness("caisse"), line, retain=True)
+                await stage.settle()
+                assert stage.codes() == [code]
+                assert stage.publisher.status().halted == code
+                assert stage.witnessed == []
+
+    in_virtual_time(story())
+
+
+def test_publisher_refuses_the_line_of_a_witness_that_another_one_signed(
+    in_virtual_time: Run, journal_of: Any, mirror: Signer, acknowledge: Any
+) -> None:
+    async def story() -> None:
+        async with Stage(journal_of(10), mirror, witnesses={"caisse": CAISSE}) as stage:
+            stage.say(TOPICS.witness("caisse"), acknowledge(stage.journal.checkpoint(), mirror), retain=True)
+            stage.say(TOPICS.ack, acknowledge(stage.journal.checkpoint(), CAISSE), retain=True)
+            await stage.settle()
+            assert stage.codes() == ["E-ACK-REFUSED", "E-ACK-REFUSED"]
+            assert (stage.kept, stage.witnessed) == ([], [])
+
+    in_virtual_time(story())
+
+
+# ── Nothing is sent that no published checkpoint covers ───────────────────────────────────────────────────────────────
+
+
+def covered(centre: Centre) -> bool:
+    """Whether each entry came after a checkpoint that covers it."""
+    size = 0
+    for _, message in centre.heard:
+        if message.topic == TOPICS.checkpoint:
+            size = max(size, int(message.payload.split(b"\n")[1]))
+        elif message.topic == TOPICS.event and int(json.loads(message.payload)["id"]) >= size:
+            return False
+    return True
+
+
+@given(steps=st.lists(st.tuples(st.integers(1, 90), st.sampled_from([0.0, 0.01, 0.3, 1.0])), min_size=1, max_size=12))
+@settings(max_examples=30)
+def test_publisher_with_a_mirror_sends_no_entry_before_a_checkpoint_that_covers_it(
+    in_virtual_time: Run, journal_of: Any, mirror: Signer, steps: list[tuple[int, float]]
+) -> None:
+    async def story() -> None:
+        async with Stage(journal_of(), mirror) as stage:
+            await stage.settle(RETAINED_WITHIN_S)
+            for count, pause_s in steps:
+                stage.grow(count)
+                await stage.settle(pause_s)
+            await stage.settle(3 * CHECKPOINT_EVERY_S)
+            assert stage.centre.contiguous == stage.journal.size
+            assert covered(stage.centre)
+
+    in_virtual_time(story())
+
+
+def test_publisher_with_a_mirror_holds_entries_back_until_the_next_checkpoint_and_no_longer(
+    in_virtual_time: Run, journal_of: Any, mirror: Signer
+) -> None:
+    async def story() -> None:
+        async with Stage(journal_of(1), mirror) as stage:
+            await stage.settle(RETAINED_WITHIN_S)
+            stage.grow(1)
+            await stage.settle()
+            stage.grow(5)
+            await stage.settle()
+            assert stage.centre.contiguous == 2
+            await stage.settle(CHECKPOINT_EVERY_S)
+            assert stage.centre.contiguous == 7
+            stage.grow(5)
+            stage.publisher.flush()
+            await stage.settle()
+            assert stage.centre.contiguous == 12
 
     in_virtual_time(story())

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.certify.log_keys import LogKeys
 from controller.delivery.bus import Backpressure, Disconnected, Message, NotPublishedError, Refused, fail
 from controller.delivery.publisher import TURN_BOUND, Publisher
 from controller.delivery.retained import RETRY_AFTER_S
@@ -77,11 +78,12 @@ class Scene:
             reader=journal,
             bus=self.bus,
             topics=TOPICS,
-            own=journal.signer.verifier,
+            own=LogKeys.of(journal.signer.verifier),
             mirror=None,
+            witnesses={},
             cursor=0,
             save_cursor=lambda name, size: self.saved.append(size),
-            keep_acknowledgement=lambda size, note: None,
+            keep_acknowledgement=lambda ack: None,
             on_fault=lambda fault: None,
         )
 
