@@ -17,7 +17,7 @@ from types import ModuleType
 from proof.evidence import record
 from proof.results import Result
 
-PROOFS = ("crash-states", "io-faults", "power-cuts", "delivery", "flips", "attacks", "orders", "mutation")
+PROOFS = ("crash-states", "io-faults", "power-cuts", "delivery", "flips", "attacks", "orders", "statements", "mutation")
 """Each is the module of the same name, with underscores; its function ``prove`` yields what it found."""
 
 

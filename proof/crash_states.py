@@ -65,7 +65,7 @@ def record(work: Path, commits: int, *words: str) -> Recording:
 
 
 @dataclass(slots=True)
-class _Promised:
+class Promised:
     """What the writer had said so far."""
 
     created: bool = False
@@ -83,9 +83,9 @@ class _Promised:
                 self.cosigned = int(size)
 
 
-def states(recording: Recording, *, lies: bool = False) -> Iterator[tuple[int, Disk, _Promised]]:
+def states(recording: Recording, *, lies: bool = False) -> Iterator[tuple[int, Disk, Promised]]:
     """After each call that changed anything: its number, the disk, and what was promised before it."""
-    disk, promised = Disk(recording.folder, lies=lies), _Promised()
+    disk, promised = Disk(recording.folder, lies=lies), Promised()
     number = 0
     for call in read_trace(recording.trace):
         if call.name == "write" and call.words[0] == "1":
@@ -117,7 +117,7 @@ def _memory() -> str | None:
     return str(shared) if os.access(shared, os.W_OK) else None
 
 
-def _judge(work: Path, content: Content, promised: _Promised, roots: dict[int, bytes]) -> str:
+def _judge(work: Path, content: Content, promised: Promised, roots: dict[int, bytes]) -> str:
     """Start on this disk, and say what became of what was promised."""
     folder = work / "disk"
     folder.mkdir()
@@ -129,7 +129,7 @@ def _judge(work: Path, content: Content, promised: _Promised, roots: dict[int, b
         shutil.rmtree(folder)
 
 
-def _judge_start(path: Path, promised: _Promised, roots: dict[int, bytes]) -> str:
+def _judge_start(path: Path, promised: Promised, roots: dict[int, bytes]) -> str:
     if not path.exists():
         if promised.created:
             return "lost"

@@ -1,4 +1,4 @@
-"""The writer whose system calls are recorded: the real journal, made, opened, written to, closed, and opened again.
+"""The writer whose system calls are recorded: the real journal, made, written to, closed, turned, and opened again.
 
     python -m proof.recorded_writer FOLDER COMMITS [--careless]
 
@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from controller.certify import turning
 from controller.certify.journal import Journal
 from controller.certify.leaf import Record, canonical
+from controller.certify.log_keys import LogKeys
 from controller.certify.note import KeyType, Signer, format_note, open_note
 from drivers.clock import ManualClock
 
@@ -26,8 +28,16 @@ FILE = "journal.sqlite"
 CERTIFIED, COSIGNED, CREATED = "certified", "cosigned", "created"
 """The words of the promises: so many entries are certified; the cosignature over so many is kept; the journal is."""
 
+DAY_MS = 86_400_000
+
 STARTS = 4
 """How often the journal is opened."""
+
+PAST_ENTRIES = 600
+"""Entries of the first commit: a journal of less than two tiles has nothing to leave to a volume."""
+
+VOLUME_ENTRIES = 10
+"""At each later start there are more, so that the journal is turned and a new volume begins."""
 
 
 def main() -> None:
@@ -36,12 +46,15 @@ def main() -> None:
     path, chance = folder / FILE, random.Random(7)
     Journal.create(path, TABLE, allow_volatile=True)
     promise(CREATED, 0)
+    turning.CARRIED_ENTRIES = 0  # so that a short journal is turned too
     for start in range(STARTS):
+        if start:
+            turning.turn(path, LogKeys.of(TABLE.verifier), start * DAY_MS, VOLUME_ENTRIES)
         with closing(_open(path, start)) as journal:
             if "--careless" in sys.argv:
                 journal._connection.execute("PRAGMA synchronous = NORMAL")
             for commit in range(commits // STARTS):
-                _write(journal, chance, commit)
+                _write(journal, chance, commit, PAST_ENTRIES if start == commit == 0 else None)
 
 
 def _open(path: Path, start: int) -> Journal:
@@ -50,9 +63,9 @@ def _open(path: Path, start: int) -> Journal:
     return Journal.open(path, TABLE, clock, f"{start:016x}", lambda: "ntp", allow_volatile=True)
 
 
-def _write(journal: Journal, chance: random.Random, commit: int) -> None:
+def _write(journal: Journal, chance: random.Random, commit: int, count: int | None) -> None:
     """One commit, and now and then what else a table writes: a snapshot, a cosignature, a cursor."""
-    count = 1 + int(chance.expovariate(0.5))
+    count = count or 1 + int(chance.expovariate(0.5))
     snapshot = bytes(chance.randbytes(2_000)) if commit % 29 == 28 else None
     keep = commit % 13 == 12
     promise(CERTIFIED, journal.append(_records(count, journal.size), snapshot=snapshot, keep_checkpoint=keep).size)

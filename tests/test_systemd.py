@@ -1,6 +1,7 @@
 """The units, rules and accounts under ``systemd/``: understood by systemd, closed, at one with the rest."""
 
 import re
+import shlex
 import subprocess
 import tomllib
 from collections import defaultdict
@@ -107,6 +108,20 @@ def test_exposure_with_the_casinos_broker_allowed_is_within_the_bound(
     assert answer.returncode == 0, answer.stdout
 
 
+def test_unit_that_loads_the_next_key_beside_the_present_one_is_understood_and_within_the_bound(
+    instances: Path, program: Callable[[str], str]
+) -> None:
+    path = instances / "tabled@t07.service"
+    (told,) = re.findall(
+        r"^#   (LoadCredentialEncrypted=table-key-next:.*)$", path.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    with path.open("a", encoding="utf-8") as drop_in:
+        drop_in.write(f"[Service]\n{told}\n")
+    answer = exposure(program("systemd-analyze"), path)
+    assert answer.returncode == 0, answer.stdout
+    assert "LoadCredential" not in answer.stderr, answer.stderr
+
+
 def test_exposure_of_a_service_with_every_capability_is_over_the_bound(
     instances: Path, program: Callable[[str], str]
 ) -> None:
@@ -172,7 +187,7 @@ def test_service_has_no_privilege_and_writes_in_its_own_folder_only(folder: Path
 
 def test_verification_reads_the_folder_that_the_daemon_writes(folder: Path) -> None:
     options = unit(folder / "tabled-verify@.service")
-    assert options["ExecStart"] == ["/opt/table-controller/bin/tablectl journal verify /var/lib/table-controller/%i"]
+    assert "/opt/table-controller/bin/tablectl journal verify /var/lib/table-controller/%i " in options["ExecStart"][0]
     assert options["StateDirectory"] == unit(folder / "tabled@.service")["StateDirectory"]
 
 
@@ -277,3 +292,39 @@ def test_examples_of_real_tables_find_their_key_their_folder_and_their_wheel(roo
         assert options["journal"]["key"] == f"credential:{credential.partition(':')[0]}"
         assert Path(options["journal"]["file"]).parent == Path("/var/lib/table-controller") / options["table"]["name"]
         assert options["wheel"]["port"] in symlinks
+
+
+def shell_of(command: str) -> list[str]:
+    """The command of a unit for table t07, as systemd runs it."""
+    return [word.replace("$$", "$").replace("%i", "t07") for word in shlex.split(command)]
+
+
+@pytest.mark.parametrize("believed", [False, True], ids=["keys", "policy"])
+def test_verification_judges_by_the_policy_of_the_table_where_there_is_one(
+    folder: Path, tmp_path: Path, believed: bool
+) -> None:
+    (command,) = unit(folder / "tabled-verify@.service")["ExecStart"]
+    tablectl, etc = tmp_path / "tablectl", tmp_path / "etc"
+    tablectl.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 2\n', encoding="utf-8")
+    tablectl.chmod(0o755)
+    etc.mkdir()
+    if believed:
+        (etc / "t07.policy").touch()
+    here = command.replace("/opt/table-controller/bin/tablectl", str(tablectl))
+    words = shell_of(here.replace("/etc/table-controller", str(etc)))
+    answer = subprocess.run(words, capture_output=True, text=True, check=False)
+    policy = ["--policy", str(etc / "t07.policy")] if believed else []
+    assert answer.stdout.split() == ["journal", "verify", "/var/lib/table-controller/t07", *policy]
+    assert answer.returncode == 2
+
+
+def test_verification_that_fails_is_said_as_critical_and_one_that_succeeds_is_not(folder: Path) -> None:
+    (command,) = unit(folder / "tabled-verify@.service")["ExecStopPost"]
+
+    def said(result: str, status: str) -> str:
+        environment = {"SERVICE_RESULT": result, "EXIT_STATUS": status}
+        return subprocess.run(shell_of(command), env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert said("success", "0") == ""
+    assert said("exit-code", "1").startswith("<2>table t07: ")
+    assert "status 1" in said("exit-code", "1")

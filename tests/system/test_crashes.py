@@ -5,47 +5,16 @@ import random
 import resource
 import signal
 from collections import Counter
-from contextlib import suppress
-from typing import Any
 
 import pytest
 
 from games.roulette.game import Roulette
 from tests.controller.rehearsal.audit import audited
-from tests.controller.rehearsal.people import Post
+from tests.system.gambler import Gambler
 from tests.system.rig import Rig, Tabled
 
 CREDIT = 1_000_000
 KILLS = 3
-
-
-class Gambler:
-    """A post that stakes as fast as it is answered, and repeats what was not answered under the same name."""
-
-    def __init__(self, rig: Rig, post: Post) -> None:
-        self.rig, self.post = rig, post
-        self.answered: dict[str, dict[str, Any]] = {}
-        self.asked: set[str] = set()
-        self._stakes = 0
-
-    async def plays(self) -> None:
-        """Until cancelled."""
-        while True:
-            await self.rig.until(lambda: self.rig.board["phase"] == "betting" and self.post.bus.connected)
-            self._stakes += 1
-            request = f"{self.post.number}-stake-{self._stakes}"
-            self.asked.add(request)
-            await self.insists(request, self.rig.board["round"])
-
-    async def insists(self, request: str, of_round: int) -> None:
-        """Send a stake again and again until it is answered."""
-        stakes = [{"bet": "rouge", "cents": 100}]
-        while request not in self.answered:
-            self.post.say("stake", id=request, round=of_round, stakes=stakes)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0.5):
-                    await self.rig.until(lambda: bool(self.post.answers(request)))
-                self.answered[request] = self.post.answers(request)[0]
 
 
 async def test_tabled_killed_while_stakes_flow_keeps_every_answered_stake_and_no_stake_twice(rig: Rig) -> None:
