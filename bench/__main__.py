@@ -25,6 +25,7 @@ BENCHES = {
     "idle": "bench.bench_daemon:idle",
     "replay": "bench.bench_history:replay",
     "verify": "bench.bench_history:verification",
+    "proof": "bench.bench_proof:proof",
     "mirror": "bench.bench_mirror:throughput",
     "mirror-catch-up": "bench.bench_mirror:catch_up",
     "mirror-memory": "bench.bench_mirror:memory",

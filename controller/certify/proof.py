@@ -33,11 +33,8 @@ from controller.certify.tree import verify_inclusion
 
 HEADER = "c2sp.org/tlog-proof@v1"
 
-SUFFIX = ".tlog-proof"
-"""How the file's name should end."""
-
 PROOF_BOUND = 131_072
-"""Bytes of the longest proof that is read: a note at its bound, and as much again for what stands before it."""
+"""Bytes of the longest proof that is read (characters, of a text): twice the bound of the note that ends it."""
 
 HASHES_BOUND = 63
 """Hashes of a proof, at the most: a checkpoint's size is below 2^63."""
@@ -98,10 +95,13 @@ class Proven:
 def prove(reader: Reader, index: int, note: str) -> Proof:
     """The proof that entry ``index`` is under the checkpoint ``note``, from what the journal keeps of its tree.
 
-    Raises ValueError when the checkpoint does not reach the entry, NoteFault (E-CHECKPOINT-MALFORMED, E-NOTE-MALFORMED)
-    and JournalFault. Whether it is right is for ``check`` to say: a journal may have been altered.
+    Raises NoteFault: E-PROOF-WRONG when the checkpoint does not reach the entry, E-CHECKPOINT-MALFORMED,
+    E-NOTE-MALFORMED. Raises JournalFault. Whether the proof is right is for ``check`` to say: a journal may have been
+    altered.
     """
     size = parse_checkpoint(parse_note(note).text).size
+    if index >= size:
+        raise NoteFault("E-PROOF-WRONG", f"a checkpoint of {size} entries does not reach entry {index}")
     return Proof(index, tuple(reader.inclusion_proof(index, size)), note)
 
 

@@ -23,13 +23,15 @@ command = Group(
     "epoch",
     phrase=Phrase(
         "Commencer un nouveau journal quand la clé ou le journal est perdu : deux personnes signent.\n\n"
-        "1. Dans la configuration : table.epoch + 1, et journal.file dans un dossier neuf ; l'ancien reste, fermé.\n\n"
+        "1. Dans la configuration : table.epoch + 1, et journal.file dans un dossier neuf ; l'ancien reste, fermé. Y "
+        "mettre les personnes à jour : « tablectl key persons » dit qui a été habilité ou révoqué.\n\n"
         "2. tablectl key create --config FILE : la nouvelle clé.\n\n"
         "3. tablectl epoch begin : la déclaration, d'après l'ancien journal ou l'accusé de réception du miroir.\n\n"
         "4. tablectl epoch sign : un membre du comité de direction et un technicien, chacun avec sa clé.\n\n"
         "5. tablectl epoch accept : le journal est créé ; sa première écriture est la déclaration.",
         "Begin a new journal when the key or the journal is lost: two persons sign.\n\n"
-        "1. In the configuration: table.epoch + 1, and journal.file in a new folder; the old one stays, closed.\n\n"
+        "1. In the configuration: table.epoch + 1, and journal.file in a new folder; the old one stays, closed. Bring "
+        "its persons up to date: `tablectl key persons` tells who was enrolled or revoked.\n\n"
         "2. tablectl key create --config FILE: the new key.\n\n"
         "3. tablectl epoch begin: the statement, from the old journal or from the mirror's acknowledgement.\n\n"
         "4. tablectl epoch sign: a director and a technician, each with his own key.\n\n"

@@ -17,7 +17,7 @@ from controller.certify.reader import Reader
 from controller.certify.tar import is_archive
 from controller.certify.tree import verify_inclusion
 from controller.certify.verify import Outcome, verify
-from controller.cli import journal_files
+from controller.cli import journal_files, journal_proofs
 from controller.cli.commands import Group, argument, option, path_option, whole_number
 from controller.cli.entries import entry_of, known, no_such_entry
 from controller.cli.failure import Failure
@@ -242,5 +242,7 @@ for one in (
     journal_files.export_command,
     journal_files.create_command,
     journal_files.unpack_command,
+    journal_proofs.prove_command,
+    journal_proofs.check_proof_command,
 ):
     command.add_command(one)

@@ -1,4 +1,4 @@
-"""``tablectl journal`` prove and check-proof: one entry shown to be in the log, to people who have nothing else of it."""
+"""``tablectl journal`` prove and check-proof: one entry shown to be in the log, to whoever has nothing else of it."""
 
 from contextlib import closing
 from pathlib import Path
@@ -7,6 +7,7 @@ import click
 
 from controller.certify.faults import LeafFault, NoteFault
 from controller.certify.leaf import LEAF_BOUND
+from controller.certify.log_keys import LogKeys
 from controller.certify.policy import Policy
 from controller.certify.proof import PROOF_BOUND, Proven, check, newest_cosigned, prove
 from controller.certify.reader import Reader
@@ -16,7 +17,15 @@ from controller.cli.entries import entry_of, no_such_entry
 from controller.cli.failure import UNUSABLE, Failure
 from controller.cli.language import Phrase, colon, here
 from controller.cli.output import fields, tell, wants_json
-from controller.cli.target import NO_KEY, Target, keys_of, policy_option, read_policy, target_of, target_options
+from controller.cli.target import (
+    NO_KEY,
+    given_key,
+    policy_option,
+    read_policy,
+    signed_checkpoint,
+    target_of,
+    target_options,
+)
 from controller.cli.verdicts import VERDICTS
 
 STATUSES = {"E-NOTE-SIGNATURE": Outcome.ALTERED, "E-NOTE-UNSIGNED": Outcome.UNSIGNED_OR_UNKNOWN_KEY}
@@ -62,30 +71,34 @@ def prove_command(target: Path, vkey: str | None, index: int, out: Path | None, 
     """Make one proof, and check it before anybody gets it."""
     journal = target_of(target, vkey)
     with closing(Reader(journal.file)) as reader:
-        size = reader.size
+        size = signed_checkpoint(journal.file, journal.keys).size
         if index >= size:
             raise Failure("E-JOURNAL-ENTRY", no_such_entry(index, size), UNUSABLE)
-        note = _cosigned(reader, journal, index) if cosigned else reader.checkpoint()
-        leaf, text = reader.leaf(index), prove(reader, index, note).text
-    proven = _checked(text, leaf, Policy((journal.keys,)))
+        leaf, text, proven = _proven(reader, journal.keys, index, cosigned=cosigned)
+    document = {**_document(proven), "proof": text, "leaf": leaf.decode()}
     if out is not None:
         _write(out, leaf, text)
-    if out is None and not wants_json():
+        written = [(here("preuve", "proof"), str(out)), (here("écriture", "entry"), str(_beside(out)))]
+        tell({**document, "file": str(out), "leaf_file": str(_beside(out))}, fields(written))
+    elif wants_json():
+        tell(document, ())
+    else:
         click.echo(text, nl=False)
-        return
-    places = {} if out is None else {"file": str(out), "leaf_file": str(_beside(out))}
-    written = [(here("preuve", "proof"), str(out)), (here("écriture", "entry"), str(_beside(out or Path())))]
-    tell({**_document(proven), **places, "proof": text, "leaf": leaf.decode()}, fields(written))
 
 
-def _cosigned(reader: Reader, journal: Target, index: int) -> str:
-    note = newest_cosigned(reader, journal.keys, index)
-    if note is None:
-        detail = here(
-            f"aucun témoin n'a encore contresigné l'écriture {index}", f"no witness has cosigned entry {index} yet"
-        )
-        raise Failure("E-PROOF-UNCOSIGNED", detail)
-    return note
+def _proven(reader: Reader, keys: LogKeys, index: int, *, cosigned: bool) -> tuple[bytes, str, Proven]:
+    """The entry, its proof, and what that shows. Raises Failure for what does not agree, and JournalFault."""
+    try:
+        note = newest_cosigned(reader, keys, index) if cosigned else reader.checkpoint()
+        if note is None:
+            nobody = f"aucun témoin n'a encore contresigné l'écriture {index}"
+            raise Failure("E-PROOF-UNCOSIGNED", here(nobody, f"no witness has cosigned entry {index} yet"))
+        text = prove(reader, index, note).text
+        leaf = next(reader.leaves(index, index + 1), b"")  # of one that is gone, nothing, which is never right
+        return leaf, text, check(text, leaf, Policy((keys,)))
+    except NoteFault as fault:
+        known = fault.code != "E-NOTE-UNSIGNED"
+        raise _failure("E-JOURNAL-ALTERED" if known else fault.code, fault.detail) from None
 
 
 def _write(out: Path, leaf: bytes, text: str) -> None:
@@ -116,9 +129,7 @@ def _beside(out: Path) -> Path:
     ),
     exits={
         0: Phrase("l'écriture est prouvée", "the entry is proven"),
-        1: Phrase(
-            "l'écriture, la preuve ou une signature est fausse", "the entry, the proof or a signature is wrong"
-        ),
+        1: Phrase("l'écriture, la preuve ou une signature est fausse", "the entry, the proof or a signature is wrong"),
         3: Phrase(
             "pas signé par une clé connue, ou pas assez de témoins", "not signed by a known key, or too few witnesses"
         ),
@@ -145,7 +156,10 @@ def check_proof_command(proof: Path, leaf: Path, vkey: str | None, policy: Path 
         text, entry = _read(proof, PROOF_BOUND), _read(leaf, LEAF_BOUND)
     except OSError as error:
         raise Failure("E-FILE", f"{error.filename}{colon()}{error.strerror}", Outcome.UNREADABLE) from None
-    proven = _checked(text, entry, believed)
+    try:
+        proven = check(text, entry, believed)
+    except NoteFault as fault:
+        raise _failure(fault.code, fault.detail) from None
     tell(_document(proven), _lines(proven, entry))
 
 
@@ -159,7 +173,7 @@ def _believed(vkey: str | None, policy: Path | None) -> Policy:
     if vkey is None:
         detail = here("ni --vkey ni --policy : avec quelle clé ?", "neither --vkey nor --policy: by which key?")
         raise Failure("E-VKEY-MISSING", detail, NO_KEY)
-    return Policy((keys_of(vkey),))
+    return Policy((LogKeys.parse(given_key(vkey)),))
 
 
 def _read(file: Path, bound: int) -> bytes:
@@ -168,11 +182,8 @@ def _read(file: Path, bound: int) -> bytes:
         return opened.read(bound + 1)
 
 
-def _checked(text: str | bytes, leaf: bytes, policy: Policy) -> Proven:
-    try:
-        return check(text, leaf, policy)
-    except NoteFault as fault:
-        raise Failure(fault.code, fault.detail, STATUSES.get(fault.code)) from None
+def _failure(code: str, detail: str) -> Failure:
+    return Failure(code, detail, STATUSES.get(code))
 
 
 def _document(proven: Proven) -> dict[str, object]:
@@ -204,6 +215,6 @@ def _lines(proven: Proven, leaf: bytes) -> list[str]:
 def _told(leaf: bytes) -> str:
     """What the entry says; nothing when it is an entry of another kind of log."""
     try:
-        return entry_of(leaf).line
+        return entry_of(leaf).told
     except LeafFault:
         return ""

@@ -61,9 +61,14 @@ def target_of(path: Path, vkey: str | None) -> Target:
     if not file.exists():
         raise Failure("E-JOURNAL-MISSING", here(f"il n'y a pas de journal {file}", f"there is no journal {file}"))
     if vkey is not None:
-        return Target(file, _key_text(Path(vkey)) if "+" not in vkey or Path(vkey).exists() else vkey)
+        return Target(file, given_key(vkey))
     beside = file.parent / VKEY
     return Target(file, _key_text(beside) if beside.exists() else None)
+
+
+def given_key(vkey: str) -> str:
+    """The keys' text that ``--vkey`` names: that of a file, or the key itself. Raises Failure (E-VKEY-MISSING)."""
+    return _key_text(Path(vkey)) if "+" not in vkey or Path(vkey).exists() else vkey
 
 
 def _key_text(file: Path) -> str:
