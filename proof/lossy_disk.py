@@ -1,7 +1,9 @@
 """A disk with a volatile cache, as a network block device (NBD, fixed newstyle) for a virtual machine.
 
-What the guest writes stays in the cache until the guest flushes. When the power goes, each cached sector of 512 bytes
-reaches the medium or not, by chance: writes are torn and reordered as on a card. A disk that *lies* answers a flush at
+What the guest writes stays in the cache until the guest flushes. When the power goes, each cached page of 4 KiB, which
+is what a flash memory writes at once, reaches the medium or not, by chance: writes are torn and reordered. (Torn into
+sectors of 512 bytes, ext4 itself does not always mount: a checksum of its journal covers 4 KiB. The journal of a table
+is proved against such tears without a file system, in ``proof.crash_states``.) A disk that *lies* answers a flush at
 once and does not do it: it writes in order, but later, when its cache is full, and the power takes the last writes with
 it, flushed or not. So it goes back in time, and every check of its own content passes.
 """
@@ -14,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 SECTOR_BYTES = 512
+PAGE_SECTORS = 8
 CACHE_SECTORS = 4_096
 """A lying disk writes its cache out when it holds more than this (2 MiB)."""
 
@@ -58,9 +61,11 @@ class LossyDisk:
         self._on = False
         cached = len(self._cache)
         if self._lies:
-            kept = self._order[: self._chance.randint(0, len(self._order))]
+            kept = self._order[: PAGE_SECTORS * self._chance.randint(0, len(self._order) // PAGE_SECTORS)]
         else:
-            kept = [one for one in self._cache.items() if self._chance.random() < 0.5]
+            pages = sorted({sector // PAGE_SECTORS for sector in self._cache})
+            lucky = {page for page in pages if self._chance.random() < 0.5}
+            kept = [one for one in self._cache.items() if one[0] // PAGE_SECTORS in lucky]
         self._write_out(kept)
         return cached, len(dict(kept))
 

@@ -55,6 +55,7 @@ class World:
 
     def prepare(self) -> None:
         """Lay out what the next boot may ask for."""
+        (self.folder / "mount").unlink(missing_ok=True)
         for name in ("told", "entries"):
             (self.folder / name).write_bytes(b"")
         (self.folder / "remembered").write_bytes(b"".join(leaf + b"\n" for leaf in self.entries))
@@ -99,6 +100,10 @@ class Boot:
     healed: int
 
 
+class UnmountableError(Exception):
+    """The disk holds no file system any more."""
+
+
 class Table:
     """One disk through several cuts."""
 
@@ -110,12 +115,28 @@ class Table:
         shared = work / "shared"
         shared.mkdir()
         self.world = World(shared)
+        self._make_file_system()
+
+    def _make_file_system(self) -> None:
         with self._image.open("wb") as image:
             image.truncate(DISK_BYTES)
         subprocess.run(["mkfs.ext4", "-q", "-F", str(self._image)], check=True)
 
     async def boot_and_cut(self) -> Boot:
-        """Switch it on, let stakes flow for a while, pull the plug."""
+        """Switch it on, let stakes flow for a while, pull the plug.
+
+        A disk that lies may leave a file system that cannot be mounted. Then a technician makes a new one, and the
+        start finds that the mirror has a journal and the disk has none.
+        """
+        try:
+            return await self._boot_and_cut()
+        except UnmountableError:
+            if not self._lies:
+                raise
+            self._make_file_system()
+            return await self._boot_and_cut()
+
+    async def _boot_and_cut(self) -> Boot:
         promised = self.world.promised.size if self.world.promised else 0
         self.world.prepare()
         socket = self._work / "nbd"
@@ -139,6 +160,8 @@ class Table:
         assert machine.process is not None
         async with asyncio.timeout(BOOT_WITHIN_S):
             while sum("certified" in said for said in self.world.told()) < FLOWING_COMMITS:
+                if machine.process.returncode is not None and (self.world.folder / "mount").exists():
+                    raise UnmountableError(f"the disk's file system is broken: {self._log()}")
                 if machine.process.returncode is not None:
                     raise RuntimeError(f"the machine switched itself off: {self._log()}")
                 await asyncio.sleep(LOOK_S)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from proof.lossy_disk import SECTOR_BYTES, LossyDisk
+from proof.lossy_disk import PAGE_SECTORS, SECTOR_BYTES, LossyDisk
 
-BYTES = 64 * SECTOR_BYTES
+BYTES = 128 * SECTOR_BYTES
+PAGE_BYTES = PAGE_SECTORS * SECTOR_BYTES
 
 
 def sectors(mark: int, count: int = 8) -> bytes:
@@ -35,25 +36,25 @@ def test_guest_reads_what_it_wrote_whether_flushed_or_not(image: Path) -> None:
     assert disk.read(0, 4 * SECTOR_BYTES) == sectors(1, 2) + sectors(2, 1) + sectors(1, 1)
 
 
-def test_cut_takes_no_flushed_sector_and_some_of_the_others(image: Path) -> None:
+def test_cut_takes_no_flushed_page_and_some_of_the_others_each_as_a_whole(image: Path) -> None:
     disk = disk_on(image)
-    disk.write(0, sectors(1))
+    disk.write(0, sectors(1, 64))
     disk.flush()
-    disk.write(0, sectors(2))
+    disk.write(0, sectors(2, 64))
     cached, kept = disk.cut()
-    found = image.read_bytes()[: 8 * SECTOR_BYTES]
-    marks = {found[at] for at in range(0, len(found), SECTOR_BYTES)}
-    assert (cached, marks) == (8, {1, 2})
-    assert 0 < kept < 8
+    found = image.read_bytes()[: 64 * SECTOR_BYTES]
+    pages = {found[at : at + PAGE_BYTES] for at in range(0, len(found), PAGE_BYTES)}
+    assert (cached, pages) == (64, {sectors(1), sectors(2)})
+    assert 0 < kept < 64
 
 
 def test_lying_disk_loses_flushed_sectors_but_only_the_last_ones(image: Path) -> None:
     disk = disk_on(image, lies=True)
     for mark in range(1, 9):
-        disk.write((mark - 1) * SECTOR_BYTES, sectors(mark, 1))
+        disk.write((mark - 1) * PAGE_BYTES, sectors(mark))
         disk.flush()
     disk.cut()
-    found = [image.read_bytes()[at * SECTOR_BYTES] for at in range(8)]
+    found = [image.read_bytes()[at * PAGE_BYTES] for at in range(8)]
     kept = sum(mark > 0 for mark in found)
     assert 0 < kept < 8
     assert found == [*range(1, kept + 1), *[0] * (8 - kept)]
