@@ -6,7 +6,8 @@
 
 The process has the lowest priority that it may have, works alone on one processor, and only reads: the table's own loop
 never waits for it. A verification that found something wrong is certified like one that did not, and from then on no
-round begins. One that could not be done says so and is tried again: it has confirmed nothing and contradicts nothing.
+round begins. One that could not be done, because the file was held or could not be read, says so and is tried again: it
+has confirmed nothing and contradicts nothing. A damaged file is a finding.
 """
 
 import asyncio
@@ -31,6 +32,9 @@ LOOK_EVERY_S = 60.0
 
 AGAIN_AFTER_S = 3_600.0
 """After a verification that could not be done."""
+
+NOT_DONE = ("E-JOURNAL-BUSY", "E-JOURNAL-UNREADABLE", "E-JOURNAL-WRITE", "E-JOURNAL-MISSING")
+"""What says nothing about the journal's content: somebody holds the file, it may not be read, the disk is full."""
 
 DETAIL_BOUND = 500
 """Characters of what was found wrong that are certified."""
@@ -92,11 +96,11 @@ class IdleVerification:
             await answer
 
     def _tell(self, day: str, answer: bytes, status: int | None) -> bool:
-        if status not in set(Outcome) - {Outcome.UNREADABLE}:
+        found = json.loads(answer) if status in set(Outcome) and answer else {"code": NOT_DONE[0]}
+        if found["code"] in NOT_DONE:
             detail = answer.decode("utf-8", errors="replace")[:DETAIL_BOUND]
             logger.error("E-VERIFY-FAILED", status=status, detail=detail)
             return False
-        found = json.loads(answer)
         if found["code"]:
             logger.error(found["code"], detail=found["detail"])
         self._emit(VerificationEnded(at_us=self._clock.mono_us(), day=day, **found))

@@ -27,7 +27,7 @@ COMMANDS = _lazy(
     watch=Phrase("La table en direct", "The table, live"),
     doctor=Phrase("Tout ce qui l'empêcherait de démarrer ou d'ouvrir", "Every reason why it would not start or open"),
     devices=Phrase("Le cylindre, les boutons, les clés et les lampes", "Wheel, buttons, keys and lamps"),
-    journal=Phrase("Lire, vérifier et créer le journal", "Read, verify and create the journal"),
+    journal=Phrase("Lire, vérifier, prouver, archiver le journal", "Read, verify, prove and archive the journal"),
     statement=Phrase("L'état d'une séance : lire, signer, vérifier", "A séance's statement: read, sign, check"),
     epoch=Phrase(
         "Commencer un nouveau journal quand la clé ou le journal est perdu", "Begin a new journal after a loss"

@@ -42,7 +42,10 @@ FOLLOW_S = 0.25
 
 command = Group(
     "journal",
-    phrase=Phrase("Lire, vérifier et créer le journal d'une table.", "Read, verify and create a table's journal."),
+    phrase=Phrase(
+        "Lire, vérifier, prouver et archiver le journal d'une table.",
+        "Read, verify, prove and archive a table's journal.",
+    ),
 )
 
 
@@ -81,7 +84,7 @@ def verify_command(target: Path, vkey: str | None, remembered: Path | None, poli
         note = remembered.read_text(encoding="utf-8") if remembered else None
         believed = read_policy(policy)
         if believed is not None:
-            judged = replace(judged, vkey=believed.keys(_origin(judged)).text)
+            judged = replace(judged, vkey=believed.keys(_origin(judged)).text, found_beside=False)
         if is_archive(judged.file):
             return _verify_archive(judged, note, believed)
         with progress(here("Vérification", "Verifying")) as step:
@@ -90,7 +93,7 @@ def verify_command(target: Path, vkey: str | None, remembered: Path | None, poli
         raise Failure(fault.code, fault.detail, NO_KEY) from None
     except OSError as error:
         raise Failure("E-FILE", f"{error.filename}{colon()}{error.strerror}", Outcome.UNREADABLE) from None
-    tell(verdict_document(judged, verdict), verdict_lines(judged, verdict))
+    tell(verdict_document(judged, verdict), verdict_lines(judged, verdict, remembered=note is not None))
     return int(verdict.outcome)
 
 
@@ -107,7 +110,8 @@ def _verify_archive(judged: Target, remembered: str | None, policy: Policy | Non
 
     verdict, contents = journal_archive.judge_archive(judged, remembered, policy)
     document = verdict_document(judged, verdict) | journal_archive.contents_document(contents)
-    tell(document, [*verdict_lines(judged, verdict), *journal_archive.contents_lines(contents)])
+    lines = verdict_lines(judged, verdict, remembered=remembered is not None)
+    tell(document, [*lines, *journal_archive.contents_lines(contents)])
     return int(verdict.outcome)
 
 

@@ -19,7 +19,13 @@ FILE_BOUND = 4_096
 PRIVATE = "PRIVATE"
 """How a private key begins."""
 
-command = Group("key", phrase=Phrase("Créer et montrer des clés.", "Create and show keys."))
+command = Group(
+    "key",
+    phrase=Phrase(
+        "Clés et personnes : créer, montrer, habiliter, révoquer, changer.",
+        "Keys and persons: create, show, enrol, revoke, rotate.",
+    ),
+)
 
 
 @command.command(

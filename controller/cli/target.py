@@ -35,10 +35,14 @@ VKEY_BOUND = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A journal's file, and the text of the verifier keys to judge it by, where there is one."""
+    """A journal's file, and the text of the verifier keys to judge it by, where there is one.
+
+    ``found_beside`` says that the keys lay beside the journal, where whoever changed it could have put them.
+    """
 
     file: Path
     vkey: str | None
+    found_beside: bool = False
 
     @property
     def config(self) -> Path:
@@ -63,7 +67,7 @@ def target_of(path: Path, vkey: str | None) -> Target:
     if vkey is not None:
         return Target(file, given_key(vkey))
     beside = file.parent / VKEY
-    return Target(file, _key_text(beside) if beside.exists() else None)
+    return Target(file, _key_text(beside), found_beside=True) if beside.exists() else Target(file, None)
 
 
 def given_key(vkey: str) -> str:

@@ -1,12 +1,13 @@
 """The verdict on a journal, in words: for the commands that verify one."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from controller.certify.verify import Outcome, Verdict
 from controller.cli.language import Phrase, colon, here
-from controller.cli.output import fields, heading, trouble
+from controller.cli.output import dim, fields, heading, trouble
 from controller.cli.target import Target
 
 VERDICTS = {
@@ -38,6 +39,7 @@ def verdict_document(target: Target, verdict: Verdict) -> dict[str, Any]:
         "cosignatures": verdict.cosignatures,
         "unknown_cosignatures": verdict.unknown_cosignatures,
         "witnessed": verdict.witnessed,
+        "key_found_beside": target.found_beside,
         "code": verdict.code,
         "problem": verdict.problem,
         "entry": verdict.index,
@@ -45,8 +47,8 @@ def verdict_document(target: Target, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def verdict_lines(target: Target, verdict: Verdict) -> list[str]:
-    """What was found, for people."""
+def verdict_lines(target: Target, verdict: Verdict, *, remembered: bool = False) -> list[str]:
+    """What was found, for people. ``remembered`` says that it was compared with a checkpoint kept elsewhere."""
     lines = [heading(str(target.file))]
     if verdict.ok:
         pairs = [
@@ -56,12 +58,27 @@ def verdict_lines(target: Target, verdict: Verdict) -> list[str]:
             (here("contre-signatures", "cosignatures"), _cosignatures(verdict)),
             (here("clé", "key"), target.keys.origin),
         ]
-        return [*lines, *fields(pairs, indent="  "), "  " + click.style(str(VERDICTS[verdict.outcome]), fg="green")]
+        lines += [*fields(pairs, indent="  "), "  " + click.style(str(VERDICTS[verdict.outcome]), fg="green")]
+        return [*lines, *("  " + dim(caveat) for caveat in _caveats(target, verdict, remembered))]
     lines += trouble(verdict.code or "", verdict.problem or "")
     lines += [f"  {here('et aussi', 'and also')}{colon()}{other}" for other in verdict.others]
     if verdict.index is not None:
         lines.append(f"  {here('première écriture concernée', 'first entry concerned')}{colon()}{verdict.index}")
     return lines
+
+
+def _caveats(target: Target, verdict: Verdict, remembered: bool) -> Iterator[str]:
+    """What this verification cannot exclude (docs/trust.md)."""
+    if target.found_beside:
+        yield here(
+            "clé trouvée à côté du journal : la comparer à celle reçue d'ailleurs (--vkey, --policy)",
+            "key found beside the journal: compare it with the one received from elsewhere (--vkey, --policy)",
+        )
+    if not verdict.cosignatures and not remembered:
+        yield here(
+            "aucun témoin vérifié (--policy, --remembered) : une fin coupée ne se verrait pas",
+            "no witness verified (--policy, --remembered): a tail that was cut off would not show",
+        )
 
 
 def _cosignatures(verdict: Verdict) -> str:

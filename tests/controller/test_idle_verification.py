@@ -116,6 +116,22 @@ async def test_journal_of_another_key_is_certified_as_such(journal: Path) -> Non
     assert table.certified[0].code == "E-JOURNAL-KEY"
 
 
+async def test_journal_whose_page_the_disk_lost_is_certified_as_damaged(journal: Path) -> None:
+    content = bytearray(journal.read_bytes())
+    content[3 * 4_096 : 4 * 4_096] = bytes(4_096)
+    journal.write_bytes(content)
+    table = Table(journal, KEYS)
+    await table.lives(lambda table: table.until(lambda: bool(table.certified)))
+    assert table.certified[0].code in {"E-JOURNAL-DAMAGED", "E-JOURNAL-ALTERED"}
+
+
+async def test_file_that_is_no_journal_any_more_is_certified_as_foreign(journal: Path) -> None:
+    journal.write_bytes(bytes(8_192))
+    table = Table(journal, KEYS)
+    await table.lives(lambda table: table.until(lambda: bool(table.certified)))
+    assert table.certified[0].code == "E-JOURNAL-FOREIGN"
+
+
 async def test_table_that_plays_is_left_alone(journal: Path) -> None:
     table = Table(journal, KEYS, "/nonexistent/verifier")
     table.is_idle = False

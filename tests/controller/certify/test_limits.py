@@ -7,11 +7,21 @@ import pytest
 
 from controller.certify import log_keys, note, policy
 from controller.certify.checkpoint import Checkpoint, snapshot_text
-from controller.certify.faults import KeyFault, NoteFault
-from controller.certify.leaf import leaf_hash
+from controller.certify.faults import KeyFault, LeafFault, NoteFault
+from controller.certify.leaf import (
+    FIRST_PREVIOUS,
+    QUALITIES,
+    Record,
+    Stamp,
+    build_leaf,
+    check_data,
+    leaf_hash,
+    parse_leaf,
+)
 from controller.certify.log_keys import LogKeys
 from controller.certify.note import KeyType, Signer, Verifier, format_note, open_note, parse_note, parse_signature
 from controller.certify.policy import Policy
+from controller.certify.tiles import Edge
 from controller.certify.tree import (
     Frontier,
     consistency_proof,
@@ -222,3 +232,61 @@ def test_policy_without_the_key_of_a_log_says_whose_it_has() -> None:
         both.keys("nobody")
     with pytest.raises(KeyFault, match="no key of nobody; it has keys of: none"):
         Policy.parse("quorum none").keys("nobody")
+
+
+# ── Leaves ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+STAMP = Stamp(source=ORIGIN, boot="9f1c0b7e52d3a844", mono_ms=0, wall_ms=0, quality="ntp")
+
+
+def leaf_refusal(leaf: bytes) -> str:
+    with pytest.raises(LeafFault) as refused:
+        parse_leaf(leaf)
+    return refused.value.code
+
+
+@pytest.mark.parametrize("quality", ["ntp", "rtc", "free"])
+def test_leaf_states_one_of_three_qualities_of_the_clock(quality: str) -> None:
+    assert quality in QUALITIES
+    stamp = Stamp(source=ORIGIN, boot=STAMP.boot, mono_ms=0, wall_ms=0, quality=quality)
+    read = parse_leaf(build_leaf(0, FIRST_PREVIOUS, Record("fr.a.v1", "{}", None), stamp))
+    assert (read.quality, read.mono_ms) == (quality, 0)
+
+
+@pytest.mark.parametrize("data", ['{"a": 1}', '{"b":1,"a":2}', '{"a":1.5}', "[]", '{"a":null}'])
+def test_leaf_of_data_in_another_spelling_is_not_built(data: str) -> None:
+    with pytest.raises(LeafFault):
+        build_leaf(0, FIRST_PREVIOUS, Record("fr.a.v1", data, None), STAMP)
+
+
+def test_data_with_floating_point_says_so() -> None:
+    with pytest.raises(LeafFault, match="no place for floating point") as refused:
+        check_data(['{"a":1.5}'])
+    assert refused.value.code == "E-LEAF-VALUE"
+
+
+def test_number_of_sixteen_digits_is_weighed_and_of_fifteen_is_not() -> None:
+    check_data(['{"a":999999999999999}', '{"a":9007199254740991}'])
+    with pytest.raises(LeafFault, match="integers must stay within"):
+        check_data(['{"a":9007199254740992}'])
+
+
+def test_bytes_that_are_no_leaf_have_the_code_of_their_form() -> None:
+    leaf = build_leaf(0, FIRST_PREVIOUS, Record("fr.a.v1", "{}", None), STAMP)
+    assert leaf_refusal(b"{}") == "E-LEAF-FORM"
+    assert leaf_refusal(leaf.replace(b"1970-01-01", b"1970-19-01")) == "E-LEAF-FORM"
+    assert leaf_refusal(leaf.replace(b"{}", b'{"a":"\xff"}')) == "E-LEAF-FORM"
+    assert leaf_refusal(leaf.replace(b"fr.a.v1", b"fr..v1")) == "E-LEAF-FORM"
+
+
+# ── Tiles ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_edge_holds_the_hashes_that_no_full_tile_holds_and_no_others() -> None:
+    edge, hashes = Edge(), [leaf_hash(b"entry %d" % at) for at in range(300)]
+    assert edge.node(0, 0) is None
+    (tile,) = edge.extend(hashes)
+    assert (tile.level, tile.n, tile.root, tile.hashes) == (0, 0, root_of(hashes[:256]), b"".join(hashes[:256]))
+    assert [edge.node(0, at) for at in (255, 256, 299, 300)] == [None, hashes[256], hashes[299], None]
+    assert [edge.node(1, at) for at in (0, 1)] == [tile.root, None]
+    assert edge.node(2, 0) is None
