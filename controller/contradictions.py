@@ -142,14 +142,20 @@ def _panel_contradictions(config: Config) -> Iterator[ConfigFault]:
 
 def _person_contradictions(config: Config) -> Iterator[ConfigFault]:
     badges: set[str] = set()
+    keys: dict[bytes, str] = {}
     for number, person in enumerate(config.person, 1):
         if person.badge in badges:
             yield ConfigFault(f"person.{number}.badge", person.badge, "is enrolled twice", "est inscrit deux fois")
         badges.add(person.badge)
         try:
-            EnrolledPerson(badge=person.badge, role=person.role, vkey=person.vkey)
+            public = EnrolledPerson(badge=person.badge, role=person.role, vkey=person.vkey).verifier.public
         except KeyFault as error:
             yield _bad_key(f"person.{number}.vkey", short(person.vkey), error)
+            continue
+        other = keys.setdefault(public, person.badge)
+        if other != person.badge:  # two directors must be two people
+            english, french = f"is the key of badge {other} too", f"est aussi la clé du badge {other}"
+            yield ConfigFault(f"person.{number}.vkey", short(person.vkey), english, french)
     director = any(person.role is Role.DIRECTOR and not person.revoked for person in config.person)
     if not director and "director" not in config.panel.keys:
         english = "nobody could open a séance: enrol a director, or wire the director's key"

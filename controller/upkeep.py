@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import structlog
 
+from controller.certify.faults import JournalFault
 from controller.certify.journal import Journal
 from controller.certify.leaf import parse_leaf
 from controller.certify.log_keys import LogKeys
@@ -36,10 +37,20 @@ def relieved(config: Config) -> Reserve:
 
 
 def turned(config: Config, keys: LogKeys, clock: Clock, reserve: Reserve) -> None:
-    """Turn the journal when it is due: only here does nobody write it. Without a reserve the room is for the play."""
+    """Turn the journal when it is due: only here does nobody write it. Without a reserve the room is for the play.
+
+    A file that stands where the volume belongs (a live file from before an earlier turning was put back, and healed)
+    is a matter for a person, and no reason not to play: the live file goes on.
+    """
     if reserve.missing_bytes:
         return
-    made = turn(config.journal.file, keys, clock.wall_ms(), config.journal.volume_entries)
+    try:
+        made = turn(config.journal.file, keys, clock.wall_ms(), config.journal.volume_entries)
+    except JournalFault as fault:
+        if fault.code != "E-VOLUME-FOREIGN":
+            raise
+        logger.error(fault.code, detail=fault.detail)
+        return
     if made is not None:
         logger.info("journal.turned", volume=str(made.volume), size=made.size, taken_over=made.taken_over)
 

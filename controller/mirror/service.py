@@ -23,7 +23,10 @@ from controller.mirror.faults import Alarm
 from controller.mirror.mirror import Mirror
 
 INBOUND_BOUND_BYTES = 16 << 20
-"""Payload bytes that wait for a turn."""
+"""Bytes that wait for a turn: payloads, and what each message costs besides."""
+
+MESSAGE_BYTES = 512
+"""What a message costs beside its payload: an empty one is not free."""
 
 TURN_BOUND = 8_192
 """Messages of one turn."""
@@ -112,9 +115,9 @@ class MirrorService:
                 self._recalled.set()
             else:
                 self._dropped += 1
-        elif self._inbound_bytes + len(message.payload) <= INBOUND_BOUND_BYTES:
+        elif self._inbound_bytes + _cost(message) <= INBOUND_BOUND_BYTES:
             self._inbound.append(message)
-            self._inbound_bytes += len(message.payload)
+            self._inbound_bytes += _cost(message)
             self._stirred.set()
         else:
             self._dropped += 1
@@ -176,7 +179,7 @@ class MirrorService:
 
     def _batch(self) -> list[Message]:
         batch = [self._inbound.popleft() for _ in range(min(TURN_BOUND, len(self._inbound)))]
-        self._inbound_bytes -= sum(len(message.payload) for message in batch)
+        self._inbound_bytes -= sum(map(_cost, batch))
         return batch
 
     def _say(self, said: Sequence[Message]) -> None:
@@ -219,3 +222,8 @@ class MirrorService:
                         break
                     await asyncio.wait([self._bus.publish(entry) for entry in entries[at : at + RECALL_SLICE]])
                     await asyncio.sleep(RECALL_PAUSE_S)
+
+
+def _cost(message: Message) -> int:
+    """The bytes that a message takes while it waits."""
+    return MESSAGE_BYTES + len(message.payload)

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from controller.certify.note import Signer
 from controller.config import load
 from controller.contradictions import contradictions
-from controller.options import Config
+from controller.options import Config, PersonSection
 from games.roulette.game import BUTTONS
+from games.signals import Role
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "config").glob("*.toml"))
 ALL = set(Config.model_fields)
@@ -62,3 +64,15 @@ def test_contradictions_of_a_pin_that_serves_three_name_each_place_but_the_first
         (f"panel.buttons.{second}", f"pin 1 already serves panel.buttons.{first}"),
         (f"panel.buttons.{third}", f"pin 1 already serves panel.buttons.{first}"),
     ]
+
+
+def test_key_under_two_badges_is_a_contradiction_because_two_directors_are_two_people(config: Config) -> None:
+    def person(badge: str, seed: int) -> PersonSection:
+        vkey = Signer(f"casino.example/personne/{badge}", bytes([seed] * 32)).verifier.vkey
+        return PersonSection(badge=badge, role=Role.DIRECTOR, vkey=vkey)
+
+    two = config.model_copy(update={"person": [person("d1", 1), person("d2", 2)]})
+    assert list(contradictions(two, ALL)) == []
+    one = config.model_copy(update={"person": [person("d1", 1), person("d2", 1)]})
+    (fault,) = contradictions(one, ALL)
+    assert (fault.key, "badge d1" in fault.wrong) == ("person.2.vkey", True)

@@ -80,6 +80,13 @@ def journal(tmp_path: Path) -> Path:
 KEYS = LogKeys.of(SIGNER.verifier)
 
 
+def lose(file: Path, at: int, count: int) -> None:
+    """The disk gives zeros for these bytes from now on."""
+    content = bytearray(file.read_bytes())
+    content[at : at + count] = bytes(count)
+    file.write_bytes(content)
+
+
 async def test_journal_that_agrees_is_certified_as_verified_once_a_day(journal: Path) -> None:
     table = Table(journal, KEYS)
 
@@ -117,16 +124,14 @@ async def test_journal_of_another_key_is_certified_as_such(journal: Path) -> Non
 
 
 async def test_journal_whose_page_the_disk_lost_is_certified_as_damaged(journal: Path) -> None:
-    content = bytearray(journal.read_bytes())
-    content[3 * 4_096 : 4 * 4_096] = bytes(4_096)
-    journal.write_bytes(content)
+    lose(journal, 3 * 4_096, 4_096)
     table = Table(journal, KEYS)
     await table.lives(lambda table: table.until(lambda: bool(table.certified)))
     assert table.certified[0].code in {"E-JOURNAL-DAMAGED", "E-JOURNAL-ALTERED"}
 
 
 async def test_file_that_is_no_journal_any_more_is_certified_as_foreign(journal: Path) -> None:
-    journal.write_bytes(bytes(8_192))
+    lose(journal, 0, 4_096)
     table = Table(journal, KEYS)
     await table.lives(lambda table: table.until(lambda: bool(table.certified)))
     assert table.certified[0].code == "E-JOURNAL-FOREIGN"

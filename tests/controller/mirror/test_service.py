@@ -159,3 +159,11 @@ async def test_mirror_service_whose_store_fails_ends(table: Table) -> None:
     assert isinstance(error, ExceptionGroup)
     assert error.subgroup(MirrorFault) is not None
     assert broken.acks() == []
+
+
+async def test_mirror_service_counts_an_empty_message_too(running: Running, table: Table) -> None:
+    bound = module.INBOUND_BOUND_BYTES // module.MESSAGE_BYTES
+    empty = Message(table.topics.event, b"")
+    for _ in range(bound + 5):
+        running.service.on_message(empty)
+    assert running.service.status().dropped == 5
