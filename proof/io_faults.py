@@ -4,8 +4,9 @@ The real writer runs again and again, and each time another one of its calls fai
 one (ENOSPC), by strace's fault injection. Whatever it had promised before it ended must be in the journal at the next
 start, and a failed sync of a file must be the end of it: a sync that is tried again may say "well" about what is lost.
 Two kinds of sync do not count as ends: that of the folder, which SQLite passes over and the journal therefore makes
-once more by itself, and that of a draft, of a new journal or a new volume: SQLite tries again there, but nothing was
-promised yet, and everything in it is written and synced once more before it takes its place.
+once more by itself, and the first ones of a draft, of a new journal or a new volume, while SQLite changes its mode: it
+tries again there, but nothing was promised yet, and all of it is written and synced once more before the draft takes
+its place.
 """
 
 import os
@@ -28,7 +29,7 @@ from proof.crash_states import KEYS, Promised
 from proof.recorded_writer import FILE, TABLE
 from proof.results import Result, none_of
 
-COMMITS = 24
+COMMITS = 12
 AT_LEAST = 500
 
 FAILING = ("pwrite64", "fdatasync", "fsync", "ftruncate", "link")
@@ -36,24 +37,26 @@ ERRORS = ("EIO", "ENOSPC")
 SYNCS = ("fdatasync", "fsync")
 FOLDER = "disk"
 DRAFTS = (f"{FILE}.new", f"{FILE}.turning")
-"""How the names of a new journal and of a new volume begin before they take their place."""
+"""A new journal and a new volume before they take their place."""
 
 _CALL = re.compile(r"\d+ +(?P<name>\w+)\((?:\d+<(?P<file>[^>]*)>)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """The ``at``-th call of a name fails with an error. ``file`` is what it is called on."""
+    """The ``at``-th call of a name fails with an error; it is the ``of_file``-th of that name on ``file``."""
 
     call: str
     error: str
     at: int
     file: str
+    of_file: int
 
     @property
     def is_sync_of_what_was_promised(self) -> bool:
         """Whether it is a sync after whose failure nobody may go on."""
-        return self.call in SYNCS and self.file != FOLDER and not self.file.startswith(DRAFTS)
+        is_first_of_draft = self.file.endswith("-journal") or (self.file in DRAFTS and self.of_file == 1)
+        return self.call in SYNCS and self.file != FOLDER and not is_first_of_draft
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +77,9 @@ def injections(commits: int) -> list[Injection]:
     counted: Counter[str] = Counter()
     made = []
     for call in calls:
-        counted[call["name"]] += 1
-        made += [
-            Injection(call["name"], error, counted[call["name"]], Path(call["file"] or "").name) for error in ERRORS
-        ]
+        name, file = call["name"], Path(call["file"] or "").name
+        counted.update([name, f"{name} {file}"])
+        made += [Injection(name, error, counted[name], file, counted[f"{name} {file}"]) for error in ERRORS]
     return made
 
 

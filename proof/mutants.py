@@ -227,6 +227,8 @@ def _change(node: ast.AST, place: Place, replacement: ast.AST) -> str:
     if not isinstance(holder, ast.expr | ast.Return | ast.Assign | ast.AugAssign | ast.Expr | ast.Assert | ast.keyword):
         return f"{_short(node)} → {_short(replacement)}"
     before = _short(holder)
+    if before.endswith("…"):
+        return f"{_short(node)} → {_short(replacement)}"
     _put(place, replacement)
     after = _short(holder)
     _put(place, node)
@@ -256,10 +258,11 @@ def _replacements(node: ast.AST, place: Place) -> Iterator[ast.expr]:
             yield from _other_calls(node)
         case ast.Slice(lower, upper, step):
             if lower is not None:
-                yield ast.Slice(None, upper, step)  # type of the node is an expression for the parser as well
+                yield ast.Slice(None, upper, step)
             if upper is not None:
                 yield ast.Slice(lower, None, step)
-    if _is_condition(place) and isinstance(node, ast.expr) and not isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp):
+    turned_otherwise = isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp)
+    if _is_condition(place) and isinstance(node, ast.expr) and not turned_otherwise:
         yield ast.UnaryOp(ast.Not(), node)
 
 

@@ -200,11 +200,13 @@ def _lines(database: sqlite3.Connection, name: str, root: bytes, origin: str) ->
         why = f"  {CAUSES.get(str(reason), ' '.join(str(reason).split()))}" if pocket == "nul" else ""
         yield f"{str(number).rjust(8)}  {moment(time)}  {str(pocket).ljust(6)}{amounts}{why}"
     yield from ("", "INCIDENTS ET MODE MANUEL")
-    for _, time, event in ask(EVENTS):
-        yield f"{moment(time)}  {event}"
+    yield from [f"{moment(time)}  {event}" for _, time, event in ask(EVENTS)] or ["néant"]
     yield from ("", "CRÉDITS, PAIEMENTS, CONSIGNES ET ORPHELINS")
-    for _, time, post, cents_moved, told in ask(MOVEMENTS):
-        yield f"{moment(time)}  poste {str(post).rjust(3)}{_euros(int(str(cents_moved))).rjust(16)}  {told}"
+    moved = [
+        f"{moment(time)}  poste {str(post).rjust(3)}{_euros(int(str(cents_moved))).rjust(16)}  {told}"
+        for _, time, post, cents_moved, told in ask(MOVEMENTS)
+    ]
+    yield from moved or ["néant"]
     yield from ("", "POSTES")
     titles = ("crédité", "misé", "rendu", "gagné", "payé", "consigné")
     yield "   poste" + "".join(title.rjust(16) for title in titles)

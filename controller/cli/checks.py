@@ -59,10 +59,30 @@ def checks(config: Config, file: Path, status: Status | None) -> Iterator[Findin
     yield from device_checks.wheel(config, status)
     yield from device_checks.panel(config, status)
     yield from _broker(config, status)
+    yield _mirror(config, status)
     yield _clock()
     yield from _persons(config)
     if status is not None:
         yield from _opening(status)
+
+
+def _mirror(config: Config, status: Status | None) -> Finding:
+    """Whether somebody outside remembers the journal (docs/trust.md)."""
+    subject = here("service central", "mirror")
+    if config.mirror is None:
+        detail = here(
+            "aucun miroir ([mirror]) : une fin de journal coupée ne se verrait pas",
+            "there is no mirror ([mirror]): a tail that was cut off the journal would not show",
+        )
+        return warn(subject, "E-MIRROR-NONE", detail)
+    name = config.mirror.vkey.partition("+")[0]
+    if status is None:
+        return well(subject, name)
+    delivery = status["delivery"]
+    told = here(
+        f"{delivery['cursor']} acquittées sur {delivery['size']}", f"{delivery['cursor']} of {delivery['size']}"
+    )
+    return well(subject, f"{name}, {told}")
 
 
 # ── The daemon ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -48,10 +48,13 @@ def export_archive(journal: Target, out: Path, seance: str | None, policy: Polic
     with out.open("rb") as written:
         digest = file_digest(written, "sha256").hexdigest()
     document = {"archive": str(out), "sha256": digest, **_document(contents)}
-    tell(
-        document,
-        [f"{here('archive', 'archive')}{colon()}{out}", *_lines(contents), *fields([("SHA-256", digest)], "  ")],
-    )
+    lines = [f"{here('archive', 'archive')}{colon()}{out}", *_lines(contents), *fields([("SHA-256", digest)], "  ")]
+    if policy is None:
+        left_out = here(
+            "sans --policy, l'archive ne garde aucune contre-signature", "without --policy it keeps no cosignature"
+        )
+        lines.append(f"  {dim(left_out)}")
+    tell(document, lines)
     return 0
 
 

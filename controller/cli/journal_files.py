@@ -14,7 +14,7 @@ from controller.cli.commands import Command, option, path_option, whole_number
 from controller.cli.failure import UNUSABLE, Failure
 from controller.cli.language import Phrase, colon, here
 from controller.cli.output import confirm, fields, progress, tell
-from controller.cli.target import VKEY, policy_option, read_policy, target_of, target_options
+from controller.cli.target import POLICY, VKEY, policy_option, read_policy, target_of, target_options
 from controller.cli.verdicts import VERDICTS
 
 # ── export ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -49,8 +49,10 @@ from controller.cli.verdicts import VERDICTS
 @option("--archive", is_flag=True, phrase=Phrase("L'archive de tout le journal.", "The archive of the whole journal."))
 @policy_option(
     Phrase(
-        "Les témoins dont l'archive garde les contre-signatures (c2sp.org/tlog-policy).",
-        "The witnesses whose cosignatures the archive keeps (c2sp.org/tlog-policy).",
+        "Les témoins dont l'archive garde les contre-signatures (c2sp.org/tlog-policy) ; "
+        "sinon policy à côté du journal.",
+        "The witnesses whose cosignatures the archive keeps (c2sp.org/tlog-policy); "
+        "otherwise policy beside the journal.",
     )
 )
 def export_command(
@@ -69,7 +71,9 @@ def export_command(
         out = _archive_file(start, stop, out, seance, archive=archive)
         from controller.cli.journal_archive import export_archive  # it knows every fact, which lines of JSON need not
 
-        return export_archive(journal, out, seance, read_policy(policy))
+        beside = journal.file.parent / POLICY
+        believed = read_policy(policy or (beside if beside.exists() else None))
+        return export_archive(journal, out, seance, believed)
     with closing(Reader(journal.file)) as reader:
         end = reader.size if stop is None else min(stop + 1, reader.size)
         leaves = reader.leaves(start or 0, end)

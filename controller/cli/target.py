@@ -23,7 +23,7 @@ from controller.cli.commands import argument, option, path_option
 from controller.cli.failure import Failure
 from controller.cli.language import Phrase, colon, here
 
-JOURNAL, VKEY, CONFIG = "journal.sqlite", "table.vkey", "table.toml"
+JOURNAL, VKEY, CONFIG, POLICY = "journal.sqlite", "table.vkey", "table.toml", "policy"
 """What a folder with a journal holds."""
 
 NO_KEY = 3

@@ -21,6 +21,9 @@ from games.statement import Totals
 
 FORM = "table-controller/etat/v1"
 
+NONE = "néant"
+"""What stands under a heading that has nothing to tell, so that nothing can be written there later."""
+
 _FINGERPRINT_DIGITS = 16
 
 
@@ -38,10 +41,10 @@ def report(seance: Seance, root: bytes) -> str:
         *(_round(at, fact) for at, fact in seance.rounds),
         "",
         "INCIDENTS ET MODE MANUEL",
-        *(f"{moment(at.time)}  {_event(fact)}" for at, fact in seance.events),
+        *([f"{moment(at.time)}  {_event(fact)}" for at, fact in seance.events] or [NONE]),
         "",
         "CRÉDITS, PAIEMENTS, CONSIGNES ET ORPHELINS",
-        *(_movement(at, fact) for at, fact in seance.movements),
+        *([_movement(at, fact) for at, fact in seance.movements] or [NONE]),
         "",
         "POSTES",
         f"{'poste':>8}{_amounts('crédité', 'misé', 'rendu', 'gagné', 'payé', 'consigné')}",

@@ -102,6 +102,14 @@ def test_entry_before_the_first_one_is_named(file: sqlite3.Connection) -> None:
     assert fault_of(lambda: check_bounds(file, 5)) == ("E-JOURNAL-ALTERED", -1)
 
 
+def test_entry_that_belongs_to_an_earlier_volume_is_named(file: sqlite3.Connection) -> None:
+    file.execute("DELETE FROM volume")
+    file.execute("INSERT INTO volume (base, size) VALUES (2, 5)")
+    assert fault_of(lambda: check_bounds(file, 5)) == ("E-JOURNAL-ALTERED", 0)
+    file.execute("DELETE FROM log WHERE idx < 2")
+    check_bounds(file, 5)
+
+
 @pytest.mark.parametrize(
     ("size", "code"), [(-1, "E-JOURNAL-ALTERED"), (0, None), (5, None), (6, "E-JOURNAL-ROLLED-BACK")]
 )

@@ -90,10 +90,17 @@ def test_export_of_a_seance_is_an_archive_that_verifies(run: Run, table: Path, p
     assert (verified.exit_code, "certified by entry 23" in verified.stdout) == (0, True)
 
 
+def test_export_takes_the_policy_that_lies_beside_the_journal(run: Run, table: Path, policy: Path) -> None:
+    out = table / "s.tar"
+    assert MIRROR.name in run("journal", "export", table, "--seance", SEANCE, "--out", out).stdout
+    assert run("journal", "verify", out, "--policy", policy).exit_code == 0
+
+
 def test_export_without_a_policy_keeps_no_cosignature_and_says_so(run: Run, table: Path, policy: Path) -> None:
     out = table / "s.tar"
+    policy = policy.rename(table / "elsewhere")
     told = run("journal", "export", table, "--seance", SEANCE, "--out", out)
-    assert (told.exit_code, "nobody" in told.stdout) == (0, True)
+    assert (told.exit_code, "nobody" in told.stdout, "without --policy" in told.stdout) == (0, True, True)
     judged = run("journal", "verify", out, "--policy", policy)
     assert (judged.exit_code, "E-POLICY-QUORUM" in judged.stdout) == (3, True)
     assert run("journal", "verify", out).exit_code == 0

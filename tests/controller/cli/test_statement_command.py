@@ -209,7 +209,11 @@ def test_check_by_a_policy_is_the_same_as_by_the_key(run: Run, note: Path, eveni
 
 
 def person(badge: str, role: str = "croupier") -> dict[str, Any]:
-    return {"badge": badge, "role": role, "vkey": Signer(person_key_name(SITE, badge), b"p" * 32).verifier.vkey}
+    return {
+        "badge": badge,
+        "role": role,
+        "vkey": Signer(person_key_name(SITE, badge), badge.encode() * 16).verifier.vkey,
+    }
 
 
 def test_persons_are_those_of_the_configuration_and_those_of_the_entries(
