@@ -57,9 +57,9 @@ def prove() -> Iterator[Result]:
     faults = Counter(fault for one in found for fault in one.faults)
     rarest = min(faults.values())
     yield Result(
-        claim=f"faults let loose, {len(faults)} kinds, the rarest of them {rarest} times",
-        found=sum(faults.values()),
-        tried=len(found),
+        claim=f"runs, with {sum(faults.values())} faults of {len(faults)} kinds, the rarest of them {rarest} times",
+        found=len(found),
+        tried=RUNS,
         what="runs",
         goal=f"at least {RUNS} runs",
         met=len(found) >= RUNS,
