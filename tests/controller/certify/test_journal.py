@@ -489,3 +489,32 @@ def test_journal_that_was_closed_writes_no_more_and_closes_twice(path: Path) -> 
 def test_journal_of_another_key_is_refused(path: Path, signer: Signer) -> None:
     assert fault_of(lambda: open_journal(path, signer=signer)).code == "E-JOURNAL-KEY"
     open_journal(path).close()
+
+
+def test_leaves_are_exactly_those_asked_for_across_blocks(journal: Journal) -> None:
+    journal.append(stakes(700))
+    everything = list(journal.leaves(0, 700))
+    assert len(everything) == 700
+    for start, stop in ((0, 1), (255, 257), (256, 512), (300, 301), (511, 700), (-5, 3), (690, 900), (400, 400)):
+        assert list(journal.leaves(start, stop)) == everything[max(start, 0) : stop], (start, stop)
+
+
+def test_new_journal_may_be_read_by_its_group_and_by_nobody_else(path: Path) -> None:
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_cursor_may_stand_at_the_beginning(journal: Journal) -> None:
+    journal.set_cursor("broker", 0)
+    assert (journal.cursor("broker"), journal.base) == (0, 0)
+
+
+def test_folder_that_cannot_be_synced_stops_the_opening_and_lets_go_of_the_journal(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(journal_module, "sync_folder", fail)
+    assert fault_of(lambda: open_journal(path)).code == "E-JOURNAL-WRITE"
+    monkeypatch.undo()
+    open_journal(path).close()

@@ -144,3 +144,28 @@ def test_restoration_whose_commit_fails_is_all_there_or_not_at_all_at_the_next_s
         if not stores:
             journal.restore_entries(loss.leaves, loss.note, MIRROR.verifier)
     assert verify(loss.path, KEYS).size == COPIED + LOST
+
+
+def test_checkpoint_of_the_restoration_is_kept_beside_the_next_one(loss: Loss) -> None:
+    with closing(open_journal(loss.path)) as journal:
+        journal.restore_entries(loss.leaves, loss.note, MIRROR.verifier)
+        journal.append(stakes(1, 700))
+        journal.append(stakes(1, 701))
+    sizes = [size for (size,) in stored(loss.path, "SELECT size FROM checkpoint ORDER BY size")]
+    assert COPIED + LOST in sizes
+
+
+def test_restoration_that_is_short_says_which_entries_are_missing(loss: Loss) -> None:
+    with closing(open_journal(loss.path)) as journal:
+        assert (
+            "entries 300 to 699 are missing, and 399 were given back"
+            in refused(journal, loss.leaves[1:], loss.note).detail
+        )
+
+
+def test_acknowledgement_that_lacks_a_signature_says_whose(loss: Loss) -> None:
+    opened = open_note(loss.note, [SIGNER.verifier, MIRROR.verifier])
+    own, by = opened.signatures
+    with closing(open_journal(loss.path)) as journal:
+        assert refused(journal, loss.leaves, format_note(opened.text, [by])).detail.endswith(f"by {SIGNER.name}")
+        assert refused(journal, loss.leaves, format_note(opened.text, [own])).detail.endswith(f"by {MIRROR.name}")
