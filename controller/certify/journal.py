@@ -51,7 +51,7 @@ from drivers.clock import Clock
 KEPT_EVERY_MS = 1_000
 """The shortest time between two checkpoints that are kept because they begin a tile."""
 
-MOVED_EVERY = 128
+MOVED_EVERY = 256
 """Commits after which what they wrote into the write-ahead log (some 5 pages each) is moved to the main file."""
 
 SNAPSHOTS_KEPT = 2
