@@ -31,11 +31,11 @@ from controller.certify.note import Signer, Verifier
 from controller.certify.reader import Reader
 from controller.certify.writer import Writer
 from controller.codec import to_plain
-from controller.config import credential, load
+from controller.config import load
+from controller.config_document import credential
 from controller.config_faults import ConfigError
 from controller.daemon import Daemon, Hardware, Surroundings, state_document
 from controller.delivery.broker import BrokerBus
-from controller.delivery.broker_settings import BrokerSettings
 from controller.delivery.bus import BusFault, Message
 from controller.delivery.memories import Others
 from controller.delivery.topics import Topics
@@ -326,16 +326,8 @@ def status_socket(config: Config) -> Path:
 
 def _bus(config: Config, boot: str | None, faults: dict[str, str]) -> BrokerBus:
     """The broker's client; without ``boot`` it leaves no will."""
-    options, topics = config.mqtt, Topics(config.site, config.table.name)
-    settings = BrokerSettings(
-        host=options.host,
-        port=options.port,
-        client_id=config.table.name,
-        ca_path=options.ca,
-        certificate_path=options.certificate,
-        key_path=options.key,
-        keepalive_s=options.keepalive_s,
-    )
+    topics = Topics(config.site, config.table.name)
+    settings = config.mqtt.settings(config.table.name)
 
     def will(session: int) -> Message:
         payload = state_document("lost", boot or "", session, simulation=config.table.simulation)

@@ -1,8 +1,6 @@
 """Reading a configuration: one TOML file, read once, refused whole with every mistake that it has."""
 
 import difflib
-import os
-import tomllib
 import types
 import typing
 from collections.abc import Collection, Mapping
@@ -12,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from controller.config_document import absolute, read_document
 from controller.config_faults import ConfigError, ConfigFault, refused, short
 from controller.contradictions import contradictions
 from controller.options import Config
@@ -30,22 +29,12 @@ PATHS = (
 
 def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Config:
     """Read a configuration. Raises ConfigError with every mistake; ``overrides`` replaces sections' options."""
-    try:
-        with path.open("rb") as file:
-            document = tomllib.load(file)
-    except OSError as error:
-        why = error.strerror
-        unread = ConfigFault(str(path), "", f"cannot be read: {why}", f"ne peut pas être lu : {why}")
-        raise ConfigError(path, [unread]) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        no_toml = ConfigFault(str(path), "", f"is not TOML: {error}", f"n'est pas du TOML : {error}")
-        raise ConfigError(path, [no_toml]) from None
-    return parse(path, _merged(document, overrides or {}))
+    return parse(path, _merged(read_document(path), overrides or {}))
 
 
 def parse(path: Path, document: Mapping[str, Any]) -> Config:
     """Check a document that was read from ``path``. Raises ConfigError."""
-    document = _absolute(document, path.resolve().parent)
+    document = absolute(document, path.resolve().parent, PATHS)
     try:
         config, sound, faults = Config.model_validate(document), set(Config.model_fields), list[ConfigFault]()
     except ValidationError as error:
@@ -75,16 +64,6 @@ def _merged(document: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str,
         below = merged.get(name)
         merged[name] = _merged(below, value) if isinstance(below, dict) and isinstance(value, Mapping) else value
     return merged
-
-
-def _absolute(document: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Paths in a configuration start at its own folder."""
-    absolute = {name: dict(section) if isinstance(section, dict) else section for name, section in document.items()}
-    for section, option in PATHS:
-        value = absolute.get(section, {}).get(option) if isinstance(absolute.get(section), dict) else None
-        if isinstance(value, str) and not value.startswith("credential:"):
-            absolute[section][option] = str(folder / value)
-    return absolute
 
 
 # ── Mistakes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -136,10 +115,3 @@ def _meaning(loc: tuple[int | str, ...]) -> tuple[str, str]:
     if field is None or not field.description:
         return "a section that every table needs", "une section qu'il faut à chaque table"
     return field.description, FRENCH[".".join(part for part in loc if isinstance(part, str))]
-
-
-def credential(key: str) -> Path:
-    """The file of a key option. Raises KeyError when a systemd credential is named outside systemd."""
-    if key.startswith("credential:"):
-        return Path(os.environ["CREDENTIALS_DIRECTORY"]) / key.removeprefix("credential:")
-    return Path(key)

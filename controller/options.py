@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from controller.certify.keys import table_key_name
 from controller.certify.leaf import canonical
 from controller.config_faults import BADGE, NAME, SITE
+from controller.delivery.broker_settings import BrokerSettings
 from drivers.slingshot import WheelParameters, WheelSettings
 from games.money import Cents
 from games.roulette.announcements import HouseOption
@@ -158,6 +159,18 @@ class MqttSection(_Section):
     certificate: Path | None = Field(default=None, strict=False, description="This table's certificate.")
     key: Path | None = Field(default=None, strict=False, description="And its key.")
     keepalive_s: int = Field(default=15, ge=5, le=120, description="A dead link is noticed within this, and a half.")
+
+    def settings(self, client_id: str) -> BrokerSettings:
+        """How the client ``client_id`` connects there."""
+        return BrokerSettings(
+            host=self.host,
+            port=self.port,
+            client_id=client_id,
+            ca_path=self.ca,
+            certificate_path=self.certificate,
+            key_path=self.key,
+            keepalive_s=self.keepalive_s,
+        )
 
 
 class MirrorSection(_Section):

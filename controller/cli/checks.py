@@ -27,7 +27,7 @@ from controller.cli.public_keys import public_keys
 from controller.cli.status import QUALITIES, reason_detail, reasons
 from controller.cli.target import Past
 from controller.cli.words import ROLES, word
-from controller.config import credential
+from controller.config_document import credential
 from controller.delivery.broker_settings import BrokerSettings, CredentialsError
 from controller.epoch import EpochFault, refuse_unproclaimed
 from controller.options import Config
@@ -258,14 +258,7 @@ def _broker(config: Config, status: Status | None) -> Iterator[Finding]:
     if status is not None and status["delivery"]["connected"]:
         yield well(subject, f"{mqtt.host}:{mqtt.port}")
         return
-    settings = BrokerSettings(
-        host=mqtt.host,
-        port=mqtt.port,
-        client_id=config.table.name,
-        ca_path=mqtt.ca,
-        certificate_path=mqtt.certificate,
-        key_path=mqtt.key,
-    )
+    settings = mqtt.settings(config.table.name)
     context: ssl.SSLContext | None = None
     try:
         context = settings.tls_context()

@@ -4,7 +4,7 @@ from controller.certify.faults import KeyFault
 from controller.certify.keys import load_key
 from controller.certify.log_keys import LogKeys
 from controller.cli.target import VKEY
-from controller.config import credential
+from controller.config_document import credential
 from controller.options import Config
 
 

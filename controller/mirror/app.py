@@ -18,13 +18,13 @@ from controller.certify.faults import CertifyFault, KeyFault
 from controller.certify.keys import load_cosigner_key
 from controller.certify.note import Signer
 from controller.certify.policy import Policy
+from controller.config_document import credential
 from controller.delivery.broker import BrokerBus
-from controller.delivery.broker_settings import BrokerSettings
 from controller.delivery.bus import BusFault
 from controller.entropy import KernelEntropy
 from controller.mirror.faults import Alarm
 from controller.mirror.mirror import Mirror
-from controller.mirror.options import MirrorConfig, credential
+from controller.mirror.options import MirrorConfig
 from controller.mirror.service import MirrorService
 from controller.mirror.stores import open_store
 from controller.service import Notifier
@@ -126,16 +126,8 @@ class _Pulse:
 
 
 def _bus(config: MirrorConfig) -> BrokerBus:
-    options, entropy = config.mqtt, KernelEntropy()
-    settings = BrokerSettings(
-        host=options.host,
-        port=options.port,
-        client_id=config.service.name,
-        ca_path=options.ca,
-        certificate_path=options.certificate,
-        key_path=options.key,
-        keepalive_s=options.keepalive_s,
-    )
+    entropy = KernelEntropy()
+    settings = config.mqtt.settings(config.service.name)
 
     def on_fault(fault: BusFault) -> None:
         logger.warning(fault.code, detail=fault.detail)

@@ -1,7 +1,5 @@
 """The configuration of a mirror or a witness: one TOML file, refused whole with every mistake that it has."""
 
-import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from controller.config_document import absolute, read_document
 from controller.config_faults import NAME, ConfigError, ConfigFault, refused, short
 from controller.options import MqttSection
 
@@ -59,17 +58,7 @@ class MirrorConfig(_Section):
 
 def load(path: Path) -> MirrorConfig:
     """Read a configuration. Raises ConfigError with every mistake."""
-    try:
-        with path.open("rb") as file:
-            document = tomllib.load(file)
-    except OSError as error:
-        why = error.strerror
-        unread = ConfigFault(str(path), "", f"cannot be read: {why}", f"ne peut pas être lu : {why}")
-        raise ConfigError(path, [unread]) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        no_toml = ConfigFault(str(path), "", f"is not TOML: {error}", f"n'est pas du TOML : {error}")
-        raise ConfigError(path, [no_toml]) from None
-    document = _absolute(document, path.resolve().parent)
+    document = _absolute(read_document(path), path.resolve().parent)
     faults = list(_contradictions(document))
     try:
         config = MirrorConfig.model_validate(document)
@@ -81,15 +70,11 @@ def load(path: Path) -> MirrorConfig:
 
 
 def _absolute(document: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    absolute = {name: dict(section) if isinstance(section, dict) else section for name, section in document.items()}
-    for section, option in PATHS:
-        value = _option(absolute, section, option)
-        if isinstance(value, str) and not value.startswith("credential:"):
-            absolute[section][option] = str(folder / value)
-    store = _option(absolute, "service", "store")
+    found = absolute(document, folder, PATHS)
+    store = _option(found, "service", "store")
     if isinstance(store, str) and "://" not in store:
-        absolute["service"]["store"] = str(folder / store)
-    return absolute
+        found["service"]["store"] = str(folder / store)
+    return found
 
 
 def _option(document: Mapping[str, Any], section: str, option: str) -> Any:
@@ -128,10 +113,3 @@ def _meaning(loc: tuple[int | str, ...]) -> str:
     if len(loc) == 1:
         return str(section.__doc__)
     return str(section.model_fields[str(loc[1])].description)
-
-
-def credential(key: str) -> Path:
-    """The file of a key option. Raises KeyError when a systemd credential is named outside systemd."""
-    if key.startswith("credential:"):
-        return Path(os.environ["CREDENTIALS_DIRECTORY"]) / key.removeprefix("credential:")
-    return Path(key)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from controller.certify.keys import person_key_name
 from controller.certify.note import KeyType, Signer
-from controller.config import credential, load, parse
+from controller.config import load, parse
+from controller.config_document import credential
 from controller.config_faults import ConfigError, ConfigFault, short
 from controller.options import Config, RouletteSection
 from games.roulette.announcements import HouseOption
